@@ -259,7 +259,7 @@ def test_sets_of_labels_are_learned_as_by_a_plain_loop(tmp_path: Path) -> None:
 def test_runs_score_sets_of_labels(tmp_path: Path) -> None:
     rows = [{"text": text, "label": [word for word in text.split() if word in WORDS]} for text in SENTENCES]
     (tmp_path / "texts.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    classification = {"epochs": 20, "batch_size": 8, "learning_rate": 1e-2, "pooling": "mean"}
+    classification = {"epochs": 10, "batch_size": 8, "learning_rate": 1e-2, "pooling": "mean"}
     model = save_model("gpt2", tmp_path / "own", dropout=0.0)
     options = QUICK | {"model": str(model), "score_texts": True, "classification": classification}
     spec = make_spec(
@@ -267,7 +267,7 @@ def test_runs_score_sets_of_labels(tmp_path: Path) -> None:
             "name": "sets",
             "tasks": [{"use": "files", "name": "sets", "options": {"path": "texts.jsonl"}}],
             "methods": [{"use": "finetune.overtrain", "options": options}],
-            "design": {"num_train": 120, "num_test": 60, "num_subsamples": 1},
+            "design": {"num_train": 80, "num_test": 30, "num_subsamples": 1},
             "executor": {"use": "local", "options": {"in_process": True}},
         },
         folder=tmp_path,
