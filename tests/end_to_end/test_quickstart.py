@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 SCORES = ROOT / "docs" / "quickstart" / "scores.csv"
-SUBSAMPLES = 5  # of 50; a subsample does not depend on their number
+SUBSAMPLES = 3  # of 50; a subsample does not depend on their number
 
 
 @pytest.fixture(scope="module")
