@@ -151,7 +151,7 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
     assert (dataset.inputs, dataset.labels) == (("a", "b"), (0, 1))
     assert dataset.details["rows_read"] == 7
     assert dataset.details["dropped"] == {"missing": 2, "duplicate": 3}
-    similar = "text,label\na long enough text,x\nA long enough  text,x\nanother text of that length,y\n"
+    similar = "text,label\na long enough text,x\nA long enough  texts,x\nanother text of that length,y\n"
     assert len(read(similar, drop_duplicates="exact").inputs) == 3
     assert read(similar, drop_duplicates="near").inputs == ("a long enough text", "another text of that length")
 

@@ -1,11 +1,11 @@
 """Finds equal and nearly equal texts, and describes the texts of a task as a design draws them.
 
-Two texts are near duplicates if the sets of their five-character substrings have a Jaccard similarity of at least 0.8,
-ignoring case and white space. MinHash with locality-sensitive hashing (Broder, 1997; Leskovec, Rajaraman and Ullman,
-*Mining of Massive Datasets*, ch. 3) proposes pairs, and the exact similarity of each pair is then checked. So no pair
-is reported wrongly, and a pair of similarity 0.8 is missed with probability (1 - 0.8**6)**21 = 0.002. Prompts must also
-have the same reference and the same numbers, because prompts of one template, such as 'Add 12 and 8' and 'Add 13 and
-8', are different questions.
+Two texts are equal if `peekbench.identity` normalizes them to the same text, and near duplicates if the sets of the
+five-character substrings of these have a Jaccard similarity of at least 0.8. MinHash with locality-sensitive hashing
+(Broder, 1997; Leskovec, Rajaraman and Ullman, *Mining of Massive Datasets*, ch. 3) proposes pairs, and the exact
+similarity of each pair is then checked. So no pair is reported wrongly, and a pair of similarity 0.8 is missed with
+probability (1 - 0.8**6)**21 = 0.002. Prompts must also have the same reference and the same numbers, because prompts of
+one template, such as 'Add 12 and 8' and 'Add 13 and 8', are different questions.
 
 Descriptions are of the largest sets of a design, in its first subsamples.
 """
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from peekbench.data.dataset_checks import class_counts
 from peekbench.data.loading import load_dataset
 from peekbench.data.sampling import Sampler
+from peekbench.identity import normalize
 from peekbench.plugins.boundary import Foreign
 from peekbench.records.data import Dataset, IntArray, Split, TokenCounts
 from peekbench.records.trials import Draw, Subsample
@@ -52,8 +53,8 @@ def group_duplicates(
     texts
         Any number of texts.
     likeness
-        'exact' for equal texts, 'near' for a Jaccard similarity of at least 0.8. Near duplicates of near duplicates
-        belong to one group.
+        'exact' for texts that are equal after normalization, 'near' for a Jaccard similarity of at least 0.8. Near
+        duplicates of near duplicates belong to one group.
     references
         In generation, the reference of each prompt, or its number; near duplicates have the same reference and numbers.
 
@@ -65,16 +66,16 @@ def group_duplicates(
     Examples
     --------
     >>> group_duplicates(["Good day", "good  day", "Bye", "Good day"], "exact").tolist()
-    [0, 1, 2, 0]
-    >>> group_duplicates(["Good day", "good  day", "Bye", "Good day"], "near").tolist()
     [0, 0, 2, 0]
+    >>> group_duplicates(["The whole text, word by word", "Bye", "the whole text, word by words"], "near").tolist()
+    [0, 1, 0]
     >>> group_duplicates(["Add 12 and 8, please.", "Add 12 and 9, please."], "near", ["20", "21"]).tolist()
     [0, 1]
     """
-    if likeness == "exact":
-        return _group_equal(texts)
-    normalized = [" ".join(text.casefold().split()) for text in texts]
+    normalized = list(map(normalize, texts))
     first = _group_equal(normalized)
+    if likeness == "exact":
+        return first
     distinct = [position for position, earliest in enumerate(first.tolist()) if position == earliest]
     keys: Sequence[Hashable] = [()] * len(distinct)
     if references is not None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from peekbench.data.loading import remember
-from peekbench.data.texts import describe_texts, group_duplicates, is_described, keep_first
+from peekbench.data.texts import Likeness, describe_texts, group_duplicates, is_described, keep_first
 from peekbench.records.data import Dataset
 from peekbench.report import text_tables
 from peekbench.spec.experiment import ExperimentSpec
@@ -31,12 +31,10 @@ def similarities(texts: list[str]) -> dict[tuple[int, int], float]:
     return {(a, b): len(substrings[a] & substrings[b]) / len(substrings[a] | substrings[b]) for a, b in pairs}
 
 
-def test_equal_texts_form_one_group() -> None:
-    assert group_duplicates(["a", "b", "a", "A", "b", "a"], "exact").tolist() == [0, 1, 0, 3, 1, 0]
-
-
-def test_near_duplicates_ignore_case_and_white_space() -> None:
-    assert group_duplicates(["Good  day", "bad day", "good day\n", "", " "], "near").tolist() == [0, 1, 0, 3, 3]
+@pytest.mark.parametrize("likeness", ["exact", "near"])
+def test_texts_that_are_equal_after_normalization_form_one_group(likeness: Likeness) -> None:
+    texts = ["Yes", "no", "yes.", "caf\u00e9", "", "cafe\u0301", " ", "Good  day", "good day\n"]
+    assert group_duplicates(texts, likeness).tolist() == [0, 1, 0, 3, 4, 3, 4, 7, 7]
 
 
 @pytest.mark.parametrize("seed", range(3))
