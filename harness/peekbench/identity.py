@@ -3,8 +3,8 @@
 Two values are
 
 - `equal` if their keys are: the text `'1'`, the number `1.0` and the text `' 1.0'` have the key `'1'`;
-- `alike` if only their normalized texts are equal, as those of `'Yes.'` and `'yes'`: whoever compares them refuses them
-  or reports that they count as the same;
+- `alike` if only their normalized texts are equal, as those of `'Yes.'` and `'yes'`: callers refuse them or report
+  that they count as the same;
 - otherwise `different`.
 """
 

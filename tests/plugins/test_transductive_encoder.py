@@ -142,7 +142,9 @@ def test_the_commit_of_an_encoder_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp
     method = make_component(MethodSpec, "transductive.centroids", {"encoder": encoder, "gamma": 2.0})
     assert method.model == "some/encoder"
     folders = Folders(spec=tmp_path, cache=tmp_path)
-    pinned = merge(method.options, method.entry.preparation.pin(options=method.options, folders=folders))
+    pin = method.entry.preparation.pin
+    assert pin is not None
+    pinned = merge(method.options, pin(options=method.options, folders=folders))
     expected = method.options.model_dump()
     expected["encoder"]["revision"] = "a" * 40
     assert pinned.model_dump() == expected
