@@ -15,8 +15,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {
-    "PLUGINS": sorted(path.name for path in (ROOT / "plugins").glob("peekbench_*")),
-    "LIBRARIES": sorted(path.name for path in (ROOT / "harness").glob("peekbench_*")),
+    "PLUGINS": sorted(path.parent.name for path in (ROOT / "plugins").glob("peekbench_*/__init__.py")),
+    "LIBRARIES": sorted(path.parent.name for path in (ROOT / "harness").glob("peekbench_*/__init__.py")),
 }
 
 
