@@ -35,6 +35,7 @@ from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.graders import find_grader
 from peekbench.plugins.predictors import as_predictor
 from peekbench.plugins.protocols import Options
+from peekbench.records.answers import Predicted
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
 from peekbench.records.runs import Resources
 from peekbench.records.trials import Context, Draw, Predictor
@@ -158,7 +159,7 @@ class Case:
         if not isinstance(predictor, Predictor):
             raise ContractError(f"it returned a {type(predictor).__name__}; return peekbench.Predictor(predict)")
         ordered: Predictor = as_predictor(predictor, self.task, train.labels)
-        return ordered
+        return replace(ordered, predict=lambda inputs: _without_default_labels(ordered.predict(inputs)))
 
     def predict(
         self,
@@ -203,6 +204,13 @@ class Case:
     def time_limit(self, inputs: Inputs) -> AbstractContextManager[None]:
         """Limit the time of a prediction."""
         return time_limit(self.timeout, f"a prediction of {pluralize(len(inputs), 'input')}")
+
+
+def _without_default_labels(predicted: Any) -> Any:
+    """Return the numbers alone of predictions whose labels are those of the numbers, as most methods return them."""
+    if isinstance(predicted, Predicted) and predicted.labels is None:
+        return predicted.numbers
+    return predicted
 
 
 def make_case(
