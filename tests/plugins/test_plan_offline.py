@@ -48,6 +48,6 @@ def test_what_can_be_reached_is_measured(make_raw: Callable[..., dict[str, Any]]
     assert done.returncode == 0
     assert "small: 12 trials" in done.stdout
     assert "left out: hf.trec: " in done.stdout
-    assert "left out: method finetune.tapt: the model gpt2: cannot be reached" in done.stdout
+    assert "left out: method finetune.tapt: the model gpt2, main: cannot be reached" in done.stdout
     assert "toy.constant, num_train 12, num_test 30: 0.0" in done.stdout
     assert "time of the other methods: about" in done.stdout

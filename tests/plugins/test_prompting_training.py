@@ -287,7 +287,7 @@ def test_four_bit_weights_are_trained_with_default_options(use: str, folder: Pat
     defaults = spec.raw_options()
     assert defaults["weights"] == "nf4"
     assert defaults["lora"] == {"rank": 16, "alpha": 32, "dropout": 0.05}
-    assert (defaults["precision"], defaults["context_length"]) == ("bf16", 512)
+    assert (defaults["precision"], defaults["context_length"]) == ("auto", 512)
     assert (defaults["pretraining"]["epochs"], defaults["pretraining"]["learning_rate"]) == (1, 2e-4)
     case = make_case(use, spec.entry, spec.options, tmp_path, DATASET)
     first, second = (case.predict(case.unlabeled) for _ in range(2))

@@ -137,7 +137,7 @@ def test_an_encoder_is_prefetched_and_counts_tokens(make: Callable[..., Case], t
 
 def test_the_commit_of_an_encoder_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The pinned option replaces all of `encoder`, so it has what the user wrote there, too."""
-    monkeypatch.setattr(model_files, "resolve", lambda *arguments: "a" * 40)
+    monkeypatch.setattr(model_files, "_find_commit", lambda *arguments: "a" * 40)
     encoder = {"model": "some/encoder", "prompt": "query: "}
     method = make_component(MethodSpec, "transductive.centroids", {"encoder": encoder, "gamma": 2.0})
     assert method.model == "some/encoder"

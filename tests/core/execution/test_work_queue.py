@@ -91,7 +91,9 @@ def test_a_method_that_is_stopped_before_a_look_stays_stopped(
     look = PlannedLook(12, 24, 0.5, {}, stops=False)
     monkeypatch.setattr("peekbench.execution.runner.take_planned_look", lambda *_: look)
     summary = run(spec, store="small.sqlite")
-    assert (summary.finished, summary.failed, summary.stopped) == (24, 12, {"toy.faulty": 12})
+    assert summary.finished == 24
+    assert 10 <= summary.failed <= 12, "trials that workers have already taken still run"
+    assert summary.stopped == {"toy.faulty": 24 - summary.failed}
 
 
 @pytest.mark.slow
