@@ -132,7 +132,7 @@ def test_numbers_that_can_be_names_of_other_classes_are_refused(kind: Any) -> No
     with pytest.raises(ContractError, match=r"are 1, 2, which can be the classes '1', '2' or the numbers of '2', '3'"):
         as_predictor(lambda _: answers(two), task, LABELS).predict(INPUTS)
     predictor = as_predictor(lambda inputs: answers(three[-len(inputs) :]), task, LABELS)
-    predictor.predict(("one", "two", "three"))  # 0 is no name
+    predictor.predict(("one", "two", "three"))  # no class is named 0
     np.testing.assert_array_equal(predictor.predict(INPUTS).numbers, first)
     names = [task.class_names[number] for number in two]
     np.testing.assert_array_equal(as_predictor(lambda _: answers(names), task, LABELS).predict(INPUTS).numbers, first)
