@@ -44,8 +44,11 @@ def choose_precision(option: PrecisionOption, device: torch.device) -> Precision
     path = cache_folder() / "precision" / f"{_identify(device)}.json"
     known = read_cached(path)
     if known is None:
-        known = {name: _time_product(device, dtype) for name, dtype in (("fp32", None), ("bf16", torch.bfloat16))}
-        write_cached(path, known)
+        dtypes = (("fp32", None), ("bf16", torch.bfloat16))
+        write_cached(path, {name: _time_product(device, dtype) for name, dtype in dtypes})
+        known = read_cached(path)
+    if known is None:  # no cache can be written, and processes that time for themselves might disagree
+        return "fp32"
     return "bf16" if known["fp32"] >= MIN_SPEEDUP * known["bf16"] else "fp32"
 
 

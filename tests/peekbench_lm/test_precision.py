@@ -44,6 +44,12 @@ def test_auto_is_decided_once_per_machine(monkeypatch: pytest.MonkeyPatch) -> No
     assert precision.choose_precision("auto", CPU) == "fp32", "with other instructions, it is another machine"
 
 
+def test_processes_without_a_cache_agree(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    time_as(0.2, monkeypatch)
+    (cache / "precision").write_text("a file where the folder would be")
+    assert precision.choose_precision("auto", CPU) == "fp32"
+
+
 def test_real_products_are_timed(cache: Path) -> None:
     assert precision.choose_precision("auto", CPU) in ("bf16", "fp32")
     assert len([*cache.rglob("*.json")]) == 1
