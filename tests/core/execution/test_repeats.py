@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -78,8 +79,10 @@ def test_the_first_score_is_that_of_the_stored_predictions() -> None:
 
 
 def test_grades_that_differ_name_the_grader() -> None:
+    grades_so_far = itertools.count()
+
     def grade(answer: str, reference: str) -> float:
-        return float(UNSEEDED.random())
+        return next(grades_so_far) / 1000  # never twice the same; random grades may be equal by chance
 
     grades, warnings = measure(
         lambda unlabeled, train: lambda prompts: ["7"] * len(prompts),
