@@ -362,7 +362,10 @@ class _Reader:
         def finish(kept: list[int], details: dict[str, Any]) -> dict[str, Any]:
             if is_regression:
                 return {"labels": series.to_numpy(dtype=np.float64)[kept], "kind": "regression"}
-            names, positions = name_classes(Counter(keys[row] for row in kept), class_names, self.name)
+            found, order = Counter(keys[row] for row in kept), class_names
+            if order is None and all(isinstance(label, str) for label in present):
+                order = sorted(found)  # as scikit-learn does, whose columns a plain array has: "1", "10", "2"
+            names, positions = name_classes(found, order, self.name)
             return {"labels": tuple(positions[keys[row]] for row in kept), "class_names": names}
 
         return is_missing, finish

@@ -50,6 +50,13 @@ def test_groups_are_a_column_or_the_third_part_of_a_pair() -> None:
     assert 20 < default.spec.design.num_test[0] < 40, "the largest for which groups suffice"
 
 
+@pytest.mark.parametrize(("names", "expected"), [(["1", "2", "10"], ("1", "10", "2")), ([1, 2, 10], ("1", "2", "10"))])
+def test_classes_have_the_order_of_scikit_learn(names: list[Any], expected: tuple[str, ...]) -> None:
+    labels = [names[row % 3] for row in range(len(TEXTS))]
+    assert read_held((TEXTS, labels), "data", [None]).class_names == expected
+    assert tuple(map(str, np.unique(labels))) == expected
+
+
 def test_train_rows_of_groups_in_the_test_split_are_dropped_on_request() -> None:
     frame = FRAME.assign(author=[str(row // 2) for row in range(len(TEXTS))])
     splits = OfficialSplits(frame[:65], frame[65:])
