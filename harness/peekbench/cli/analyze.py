@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from peekbench.api.inputs import find_run, find_scores
-from peekbench.cli.gates import FailOnOption, apply_gate, parse_gate
 from peekbench.cli.options import (
     IncompleteOption,
     ReportsOption,
@@ -18,7 +17,17 @@ from peekbench.cli.options import (
     complete_runs,
     take_records,
 )
-from peekbench.cli.reports import FormatOption, Printer, ReportOptions, check_formats, report_run, show_report
+from peekbench.cli.reports import (
+    FailOnOption,
+    FormatOption,
+    Printer,
+    ReportOptions,
+    apply_gate,
+    check_formats,
+    parse_gate,
+    report_run,
+    show_report,
+)
 from peekbench.report import report_of_comparison
 from peekbench.report.facts.reports import report_of_table
 from peekbench.results.analyze import AnalysisOptions

@@ -1,4 +1,4 @@
-"""Writes the files of a report, and prints it."""
+"""Writes the files of a report, prints it, and ends the command with the status that its verdicts ask for."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from peekbench.cli.options import IncompleteOption
-from peekbench.cli.output import be_quiet, echo, keep_results_apart, make_console
+from peekbench.cli.output import ERROR, GATED, be_quiet, echo, fail, keep_results_apart, make_console, note
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
-from peekbench.plugins.names import Code, locate_code
+from peekbench.plugins.names import OF_FEW, Code, find_nearest, locate_code
 from peekbench.plugins.registry import check_format
 from peekbench.records import Report
 from peekbench.records.report import Analysis
+from peekbench.records.verdicts import Decision, Verdict
 from peekbench.report import render_text, report_of_run, write_report
 from peekbench.report.facts.run_facts import make_command
 from peekbench.report.render.files import check_same_report, folder_name
 from peekbench.report.render.json_report import render_json
+from peekbench.report.render.sentences import decision_of
 from peekbench.store.files import RUNS
 
 MAX_BESIDE = 4
@@ -149,3 +151,64 @@ def report_run(
     folder = None if reports is None else reports / report.name
     printer.write_and_print(report, folder, again=again)
     return report
+
+
+BIASED, FAILED_CONTROLS = "biased", "controls failed"
+DECISIONS = (BIASED, *get_args(Decision), FAILED_CONTROLS)
+"""Names that `--fail-on` takes."""
+FailOnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on", metavar="DECISIONS", help="End with status 4 if a verdict is one of these: biased,inconclusive."
+    ),
+]
+
+
+def parse_gate(text: str | None) -> frozenset[str]:
+    """Parse the value of `--fail-on`; without one, no decision ends the command. Spaces can be hyphens.
+
+    Examples
+    --------
+    >>> sorted(parse_gate("biased,no-signal"))
+    ['biased', 'no signal']
+    """
+    if text is None:
+        return frozenset()
+    names = [name.strip().lower().replace("-", " ") for name in text.split(",")]
+    for name in names:
+        if name not in DECISIONS:
+            near = find_nearest(name, DECISIONS, OF_FEW) or BIASED
+            raise PeekbenchError(
+                f"--fail-on: no decision is called {name!r}; did you mean {near}? Decisions are {', '.join(DECISIONS)}"
+            )
+    return frozenset(names)
+
+
+def apply_gate(gate: frozenset[str], report: Report) -> None:
+    """End the command with the status `GATED` if the verdict of the first analysis on a method or control is in a gate.
+
+    A table cannot exempt a method: one that it calls a control is judged as a method too. Without a verdict that could
+    be in the gate, the status is `ERROR`.
+    """
+    if not gate:
+        return
+    leads: dict[str, Verdict] = {}
+    for verdict in report.verdicts:
+        if verdict.effect == "bias":
+            leads.setdefault(verdict.method, verdict)
+    if not leads:
+        fail(f"--fail-on: {report.name} has no verdict on a bias; use an analysis that reaches verdicts", ERROR)
+    decisions = []
+    for method, verdict in leads.items():
+        if verdict.control:
+            decisions.append((method, f"controls {verdict.decision}"))
+        if not verdict.control or report.extension.of == "table":
+            decisions.append((method, decision_of(verdict)))
+    found = [f"{method} is {decision}" for method, decision in decisions if _is_among(decision, gate)]
+    if found:
+        fail(f"--fail-on: {', '.join(found)}", GATED)
+    note(f"--fail-on: passed ({pluralize(len(leads), 'verdict')})")
+
+
+def _is_among(decision: str, gate: frozenset[str]) -> bool:
+    return decision in gate or (BIASED in gate and decision.startswith(BIASED))

@@ -14,7 +14,6 @@ from typing import Annotated, get_args
 import typer
 
 from peekbench.api.inputs import check_new_store, load
-from peekbench.cli.gates import FailOnOption, Gate, apply_gate, parse_gate
 from peekbench.cli.options import (
     ChangedCodeOption,
     FreshOption,
@@ -27,7 +26,7 @@ from peekbench.cli.options import (
     take_records,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, fail, make_console, note, warn
-from peekbench.cli.reports import Printer, ReportOptions, report_run
+from peekbench.cli.reports import FailOnOption, Printer, ReportOptions, apply_gate, parse_gate, report_run
 from peekbench.data.loading import load_dataset
 from peekbench.errors import DataError
 from peekbench.execution.driver import FIRST_TRIALS
@@ -61,8 +60,8 @@ class RunOptions:
             flags += ["--store", str(self.store)]
         if self.allow_changed_code:
             flags.append("--allow-changed-code")
-        if gate := parse_gate(self.fail_on):
-            flags += ["--fail-on", gate.value]
+        if self.fail_on:
+            flags += ["--fail-on", self.fail_on]
         return shlex.join(["peekbench", "run", str(spec), *flags])
 
 
@@ -208,18 +207,14 @@ def _is_named(path: str, split: Split, other: Split) -> bool:
 def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:
     gate = parse_gate(options.fail_on)
     printer.start()
-    summary, report = _run(spec, options, printer, gate)
+    summary, report = _run(spec, options, printer)
     if summary.failed:  # which weakens the verdicts that the gate judges
         fail(describe_failures(summary, options.command(spec)), FAILED)
     apply_gate(gate, report)
 
 
-def _run(spec: Path, options: RunOptions, printer: Printer, gate: Gate | None) -> tuple[RunSummary, Report]:
+def _run(spec: Path, options: RunOptions, printer: Printer) -> tuple[RunSummary, Report]:
     experiment = load(spec, options.workers)
-    if gate is not None:  # one that could never fail is refused before the run
-        num_controls = sum(bool(method.entry.control) for method in experiment.methods)
-        num_methods = len(experiment.methods) - num_controls
-        gate.check(experiment.name, num_methods=num_methods, num_controls=num_controls)
     if options.store is not None:
         check_new_store(options.store)
     path = options.store or store_path(experiment)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from peekbench.records.figures import Figure
 from peekbench.records.runs import DEFAULT_FORMATS
-from peekbench.records.trials import Control, TrialFailure
+from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import POINTS, ControlOutcome, Decision, Estimate, Key, ScoreUnits, Unit, Verdict
 
 if TYPE_CHECKING:
@@ -287,28 +287,6 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A configuration of the input of a report, about which a verdict is expected.
-
-    Examples
-    --------
-    >>> Subject((("method", "lsa"), ("num_test", 200))).matches(Verdict("lsa", "bias", "equivalent"))
-    True
-    """
-
-    cells: tuple[tuple[str, Key], ...]
-    """Method, model and sizes, with the names of their columns."""
-    control: Control = ""
-    """Whether the method is a control."""
-    lost_tasks: tuple[str, ...] = ()
-    """Tasks without a complete trial, on which no verdict is based."""
-
-    def matches(self, verdict: Verdict) -> bool:
-        """Return whether a verdict is about this configuration."""
-        return set(verdict.parts or (("method", verdict.method),)) <= set(self.cells)
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """Content of a report, in the order in which it is shown.
 
@@ -342,8 +320,6 @@ class Report:
     """Files that analyses add to the report: file name to a function that writes the file."""
     methods: tuple[MethodFacts, ...] = ()
     """Descriptions of the methods."""
-    subjects: tuple[Subject, ...] = ()
-    """Configurations of the input, for gates."""
     extension: Extension = Extension()
     """How to add subsamples."""
     command: str = ""

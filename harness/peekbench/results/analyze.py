@@ -18,12 +18,12 @@ from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.registry import find_default
 from peekbench.records.data import Predictions, TableOptions
-from peekbench.records.report import Analysis, Subject
+from peekbench.records.report import Analysis
 from peekbench.records.runs import Looks, PlannedDesign
 from peekbench.records.scores import SCORES
 from peekbench.records.trials import Trial
 from peekbench.results.columns import COLUMN_NAMES, INDEPENDENT, TYPES, ColumnUse
-from peekbench.results.missing_trials import drop_incomplete, find_subjects, lack_only_failed, only_complete
+from peekbench.results.missing_trials import drop_incomplete, lack_only_failed, only_complete
 from peekbench.results.read import (
     StoredPredictions,
     is_results_table,
@@ -147,10 +147,6 @@ class Analyzed:
     def seen(self) -> Seen:
         """What analyses can take besides the table."""
         return Seen(self.looks, self.table.predictions)
-
-    def subjects(self) -> tuple[Subject, ...]:
-        """Return the configurations that need a verdict, see `find_subjects`."""
-        return find_subjects(self.table.results, self.planned, has_texts_as_draws=self.table.has_texts_as_draws)
 
     def record_look(self) -> None:
         """Record this look in the store of a run, which must be closed."""

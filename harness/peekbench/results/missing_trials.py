@@ -11,10 +11,9 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.report import Subject
 from peekbench.records.trials import Trial
 from peekbench.records.verdicts import Key
-from peekbench.results.columns import CONFIGURATION, TRIAL, quoted
+from peekbench.results.columns import TRIAL, quoted
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.user_columns import ALLOW_INCOMPLETE
 
@@ -128,33 +127,6 @@ def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts
         if (missing := numbers - complete)
     )
     return list(islice(gaps, MAX_GAPS))
-
-
-def find_subjects(
-    results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts_as_draws: bool = False
-) -> tuple[Subject, ...]:
-    """Return the configurations of a design, each with the tasks in which it has no complete trial.
-
-    Parameters
-    ----------
-    results
-        The results table with incomplete trials.
-    planned, has_texts_as_draws
-        As for `only_complete`.
-    """
-    if not planned:
-        results = join_sizes(results)
-    of_methods = results.drop_duplicates("method", keep="last")
-    controls = dict(zip(of_methods["method"], of_methods["control"], strict=True))
-    lost: dict[tuple[Key, ...], list[str]] = {}
-    for configuration, task, numbers, complete in _compare(results, planned, has_texts_as_draws=has_texts_as_draws):
-        tasks = lost.setdefault(configuration, [])
-        if not numbers & complete:
-            tasks.append(task)
-    return tuple(
-        Subject(tuple(zip(CONFIGURATION, configuration, strict=True)), controls.get(configuration[0], ""), tuple(tasks))
-        for configuration, tasks in lost.items()
-    )
 
 
 def _compare(

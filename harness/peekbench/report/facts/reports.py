@@ -145,7 +145,6 @@ def report_of_run(
             ],
         },
         methods=methods,
-        subjects=scores.subjects(),
         extension=extension,
         command=command,
         formats=spec.report.formats,
@@ -207,7 +206,6 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
         provenance=provenance,
         details=details,
         methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
-        subjects=scores.subjects(),
         extension=extension,
         command=command,
     )
