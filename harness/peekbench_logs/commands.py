@@ -20,12 +20,7 @@ from peekbench_logs.tables import import_logs
 
 @take_records
 def import_scores(
-    tool: Annotated[
-        str,
-        typer.Argument(
-            metavar="TOOL", help="Tool that wrote the logs: lm-eval, inspect, helm, mteb or every-eval-ever."
-        ),
-    ],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool that wrote the logs: lm-eval or inspect.")],
     printer: Printer,
     arms: Annotated[
         list[str],
@@ -71,19 +66,13 @@ def import_scores(
             table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
     except OSError as error:
         raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another file") from error
-    parts = [pluralize(table["task"].nunique(), "task")]
-    if "text" in table:
-        parts.append(pluralize(len(table[["task", "text"]].drop_duplicates()), "text"))
-    note(f"written: {output} ({', '.join(parts)}, arms {', '.join(table['arm'].unique())})")
+    counts = (
+        pluralize(table["task"].nunique(), "task"),
+        pluralize(len(table[["task", "text"]].drop_duplicates()), "text"),
+    )
+    note(f"written: {output} ({', '.join(counts)}, arms {', '.join(table['arm'].unique())})")
     for text in imported.notes:
         note(text)
     if "subsample" in table:
         note(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
-    scores = table.get("score")
-    if region is None and scores is not None and not scores.between(0, 1).all():
-        raise PeekbenchError(
-            f"the scores are between {scores.min():g} and {scores.max():g}, so there is no default for the largest "
-            f"bias that is negligible; choose one in this unit with --region WIDTH, such as "
-            f"--region {scores.abs().mean() / 100:.1g}, which is 1% of the mean"
-        )
     inspect.unwrap(analyze)([output], TableFlags(region=region), printer, reports=reports)

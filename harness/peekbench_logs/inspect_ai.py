@@ -7,7 +7,7 @@ import json
 import math
 import shlex
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,7 @@ from pydantic import Field
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
-from peekbench_logs.tables import (
-    MAX_METRICS,
-    Log,
-    Part,
-    ScoredAnswer,
-    TaskLog,
-    find_file,
-    is_number,
-    parse,
-    read_bounded,
-    text_id,
-)
+from peekbench_logs.tables import Part, ScoredAnswer, TaskLog, find_file, is_number, parse
 
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Values of grades: correct, partially correct, incorrect, no answer. They are those of Inspect's metric `accuracy`."""
@@ -52,8 +41,7 @@ class ScorerResults(Part):
 class Results(Part):
     """Statistics of all scorers."""
 
-    completed_samples: int | None = None
-    scores: list[ScorerResults] | None = Field(default=None, max_length=MAX_METRICS)
+    scores: list[ScorerResults] | None = None
 
 
 class Evaluation(Part):
@@ -71,26 +59,11 @@ class ScorerValue(Part):
     value: Any = None
 
 
-class ReducedScore(ScorerValue):
-    """Value of a scorer for all answers to a text."""
-
-    sample_id: int | str | None = None
-
-
-class Reductions(Part):
-    """Values of a scorer for each text, reduced from the values of its answers."""
-
-    scorer: str
-    reducer: str | None = None
-    samples: list[ReducedScore]
-
-
 class Sample(Part):
     """An answer to a text with its scores."""
 
     id: int | str
-    scores: dict[str, ScorerValue] | None = Field(default=None, max_length=MAX_METRICS)
-    error: Any = None
+    scores: dict[str, ScorerValue] | None = None
     input: Any = None
     choices: Any = None
     target: Any = None
@@ -104,10 +77,9 @@ class EvalLog(Part):
     evaluation: Evaluation = Field(alias="eval")
     results: Results | None = None
     samples: list[Sample] | None = None
-    reductions: list[Reductions] | None = Field(default=None, max_length=MAX_METRICS)
 
 
-def read_inspect(path: Path) -> Log:
+def read_inspect(path: Path) -> dict[str, TaskLog]:
     """Read a log, which has one task.
 
     Parameters
@@ -120,13 +92,13 @@ def read_inspect(path: Path) -> Log:
     ResultsError
         If the log cannot be read, is incomplete or was invalidated.
     """
-    file = find_file(path, "*.json")
+    file = find_file(path, "*.json", "inspect")
     if zipfile.is_zipfile(file):
         raise ResultsError(
             f"{file} is not in JSON; convert it: "
             f"`inspect log convert {shlex.quote(str(file))} --to json --output-dir converted`"
         )
-    log = parse(EvalLog, read_bounded(file, "inspect"), f"{file} is not a log of Inspect")
+    log = parse(EvalLog, file.read_bytes(), f"{file} is not a log of Inspect")
     if log.invalidated:
         raise ResultsError(f"{file}: it was invalidated; repeat the evaluation with `inspect eval`")
     if log.status != "success":
@@ -134,65 +106,26 @@ def read_inspect(path: Path) -> Log:
             f"{file}: answers can be missing, because its status is {shorten(repr(log.status), 100)}; finish the "
             f"evaluation: `inspect eval-retry {shlex.quote(str(file))}`"
         )
-    if not log.samples:
+    if not any(sample.scores for sample in log.samples or ()):
         raise ResultsError(
-            f"{file} has no samples; repeat the evaluation with `inspect eval` and without --no-log-samples"
+            f"{file} has no scores of samples (--no-score, --no-log-samples); score it: "
+            f"`inspect score {shlex.quote(str(file))} --overwrite`"
         )
-    results = log.results or Results()
-    if all(sample.error is not None for sample in log.samples):
-        raise ResultsError(f"{file}: all samples failed with an error; correct it, and repeat the evaluation")
-    if not any(sample.scores for sample in log.samples):
-        raise ResultsError(
-            f"{file} has no scores (--no-score); score it: `inspect score {shlex.quote(str(file))} --overwrite`"
+    answers = [
+        ScoredAnswer(
+            str(sample.id),
+            {
+                name: value
+                for scorer, score in (sample.scores or {}).items()
+                for name, value in _values(scorer, score).items()
+            },
+            _hash(sample),
         )
-    completed = sum(sample.error is None for sample in log.samples)
-    if results.completed_samples not in (None, 0, completed, len(log.samples)):  # 0: not stated by a converted log
-        raise ResultsError(
-            f"{file} has {completed} samples without an error, and its results state {results.completed_samples}; copy "
-            "it again"
-        )
-    reduced = _read_reductions(log, results, file)
-    scorers = {scorer for by_name in reduced.values() for scorer, _ in by_name}
-    answers = []
-    for sample in log.samples:
-        values = {
-            name: value
-            for scorer, score in (sample.scores or {}).items()
-            if scorer not in scorers
-            for name, value in _values(scorer, score).items()
-        }
-        text = text_id(sample.id, file)
-        for (scorer, reducer), score in reduced.pop(text, {}).items():  # once: by the first answer
-            values |= {f"{name},{reducer}": value for name, value in _values(scorer, score).items()}
-        answers.append(ScoredAnswer(text, values, _hash(sample)))
+        for sample in log.samples or ()
+    ]
     settings = log.evaluation.model_dump(exclude={"task"})
     task = log.evaluation.task
-    return Log(file, {task.rpartition("/")[2] or task: _task_log(file, answers, results, settings, scorers)})
-
-
-def _read_reductions(log: EvalLog, results: Results, file: Path) -> dict[str, dict[tuple[str, str], ReducedScore]]:
-    """Return the reduced scores by text, scorer and reducer, of scorers with other reducers than the mean."""
-    scorers = {score.scorer for score in results.scores or () if score.reducer not in MEANS}
-    wanted = {
-        (score.scorer, score.reducer)
-        for score in results.scores or ()
-        if score.scorer in scorers and score.reducer is not None
-    }
-    reduced: dict[str, dict[tuple[str, str], ReducedScore]] = {}
-    for reduction in log.reductions or ():
-        if reduction.reducer is None or (reduction.scorer, reduction.reducer) not in wanted:
-            continue
-        wanted.remove((reduction.scorer, reduction.reducer))
-        for score in reduction.samples:
-            reduced.setdefault(text_id(score.sample_id or 0, file), {})[reduction.scorer, reduction.reducer] = score
-    if wanted:
-        scorer, reducer = min(wanted, key=str)
-        raise ResultsError(
-            f"{file}: the answers to each text are reduced by {shorten(str(reducer), 100)}, and the log has no reduced "
-            f"scores of {shorten(str(scorer), 100)}; compute them: `inspect score {shlex.quote(str(file))} --action "
-            "overwrite --overwrite`"
-        )
-    return reduced
+    return {task.rpartition("/")[2] or task: _task_log(file, answers, log.results or Results(), settings)}
 
 
 def _values(scorer: str, score: ScorerValue) -> dict[str, Any]:
@@ -228,28 +161,32 @@ def _hash(sample: Sample) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _task_log(
-    file: Path, answers: Sequence[ScoredAnswer], results: Results, settings: Mapping[str, Any], reduced: Collection[str]
-) -> TaskLog:
+def _task_log(file: Path, answers: Sequence[ScoredAnswer], results: Results, settings: Mapping[str, Any]) -> TaskLog:
     """Return a task with what its log states about each metric.
 
     The scores of `perplexity` and `target_perplexity` are losses in nats per token, whose mean is the log of one of
     their metrics.
+
+    Raises
+    ------
+    ResultsError
+        If the answers to a text are reduced by another function than their mean.
     """
     stated: dict[str, Any] = {}
-    aggregates: dict[str, list[str]] = {}
     losses = set()
     for score in results.scores or ():
         if score.scorer is None:
             continue
-        parts: list[str | None] = [score.scorer]
-        if score.name != score.scorer:
-            parts.append(score.name)
-        if score.scorer in reduced:
-            parts.append(score.reducer)
-        name = ",".join(filter(None, parts))
+        if score.reducer not in MEANS:
+            raise ResultsError(
+                f"{file}: the answers to each text are reduced by {shorten(str(score.reducer), 100)}, but scores are "
+                f"means of answers; evaluate again with `inspect eval --epochs-reducer mean`"
+            )
+        parts = [score.scorer]
+        if score.name not in (score.scorer, None):
+            parts.append(str(score.name))
+        name = ",".join(parts)
         values = {kind: entry.value for kind, entry in score.metrics.items()}
-        aggregates.setdefault(name, []).extend(values)
         mean = next((value for kind, value in values.items() if kind in ("accuracy", "mean")), None)
         perplexity = values.get("perplexity_per_seq")
         if "perplexity_per_seq" in values or "perplexity_per_token" in values:
@@ -258,4 +195,4 @@ def _task_log(
             mean = math.log(perplexity)
         if mean is not None:
             stated[name] = mean
-    return TaskLog(file, answers, stated, aggregates, settings, losses=frozenset(losses))
+    return TaskLog(file, answers, stated, settings, losses=frozenset(losses))

@@ -1,19 +1,15 @@
 """Logs of lm-evaluation-harness that were written with `--log_samples`.
 
 A run writes `results_TIME.json` with the averages, and `samples_TASK_TIME.jsonl` with a line for each text and filter.
-If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`. Older versions write no TIME, and
-`MODEL_ARGS_TASK.jsonl` for the samples. Their lines name neither their filter nor their metrics, which are those of the
-averages: the first line of a text is that of the first filter.
+If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +18,7 @@ from pydantic import ConfigDict, Field
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
 from peekbench.results.read import check_regular
-from peekbench_logs.tables import (
-    MAX_BYTES,
-    MAX_METRICS,
-    Log,
-    Part,
-    ScoredAnswer,
-    TaskLog,
-    find_file,
-    is_number,
-    parse,
-    read_bounded,
-    text_id,
-)
+from peekbench_logs.tables import Part, ScoredAnswer, TaskLog, find_file, is_number, parse
 
 TIME = r"_\d{4}-\d\d-\d\dT[\d.-]+"
 """End of the name of a file with results, by which its samples are found."""
@@ -55,8 +39,6 @@ class Results(Part):
     num_fewshot: dict[str, Any] | None = Field(default=None, alias="n-shot")
     versions: dict[str, Any] | None = None
     configs: dict[str, dict[str, Any]] | None = None
-    config: dict[str, Any] | None = None
-    """How the program was called."""
 
 
 class Line(Part):
@@ -65,12 +47,12 @@ class Line(Part):
     model_config = ConfigDict(extra="allow")
 
     doc_id: int | str
-    filter: str | None = None
-    metrics: list[str] | None = Field(default=None, max_length=MAX_METRICS)
+    filter: str
+    metrics: list[str]
     doc_hash: str | None = None
 
 
-def read_lm_eval(path: Path) -> Log:
+def read_lm_eval(path: Path) -> dict[str, TaskLog]:
     """Read a log.
 
     Parameters
@@ -83,43 +65,30 @@ def read_lm_eval(path: Path) -> Log:
     ResultsError
         If files are missing or malformed.
     """
-    file = find_file(path, "results*.json")
-    content = parse(Results, read_bounded(file, "lm-eval"), file)
+    file = find_file(path, "results*.json", "lm-eval")
+    content = parse(Results, file.read_bytes(), file)
     groups = {name for name, members in (content.group_subtasks or {}).items() if members}
+    time = re.search(f"{TIME}$", file.stem)
+    suffix = ""
+    if time is not None:
+        suffix = time[0]
     tasks = {}
     for task in content.results:
-        samples = _find_samples(file, task, (content.config or {}).get("model_args"))
-        if samples is not None:
+        samples = file.parent / f"samples_{task}{suffix}.jsonl"
+        if samples.exists():
             tasks[task] = _read_task(samples, task, content)
         elif task not in groups:  # groups of tasks have averages only
-            remedy = "use --log_samples"
-            if "/" in task:
-                remedy = "rename it without '/', which file names cannot contain"
             raise ResultsError(
-                f"{file}: there are no samples of task {shorten(repr(task), 200)} beside it; {remedy}, and run lm_eval "
-                "again"
+                f"{file}: there are no samples of task {shorten(repr(task), 200)} beside it; use --log_samples, and "
+                "run lm_eval again"
             )
-    return Log(file, tasks)
-
-
-def _find_samples(file: Path, task: str, model_args: Any) -> Path | None:
-    """Return the file with the samples of a task, which has the time of the results in its name if they have one."""
-    time = TIME
-    if own := re.search(f"{TIME}$", file.stem):
-        time = re.escape(own[0])
-    beginning = re.escape(re.sub("[/=]", "__", str(model_args)))
-    name = rf"(samples|{beginning})_{re.escape(task)}({time})?\.jsonl"
-    found = [path for path in file.parent.iterdir() if re.fullmatch(name, path.name)]
-    if len(found) > 1:
-        names = ", ".join(sorted(path.name for path in found[:2]))
-        raise ResultsError(f"{file}: several files beside it can be its samples, such as {names}; remove the others")
-    return next(iter(found), None)
+    return tasks
 
 
 def _read_task(file: Path, task: str, content: Results) -> TaskLog:
     directions = (content.higher_is_better or {}).get(task) or {}
     stated = dict(content.results[task])
-    answers = list(_read_answers(file, stated))
+    answers = list(_read_answers(file))
     names = dict.fromkeys(name for answer in answers for name in answer.values)
     losses = frozenset(name for name in names if name.partition(",")[0] in LIKELIHOODS)
     for name in losses:
@@ -142,7 +111,6 @@ def _read_task(file: Path, task: str, content: Results) -> TaskLog:
         settings=settings,
         lower_is_better=frozenset(name for name in names if directions.get(name.partition(",")[0]) is False),
         losses=losses,
-        has_directions=content.higher_is_better is not None or losses >= names.keys(),
     )
 
 
@@ -166,23 +134,12 @@ def _as_losses(answers: list[ScoredAnswer], name: str) -> list[ScoredAnswer]:
     ]
 
 
-def _read_answers(file: Path, stated: Collection[str]) -> Iterator[ScoredAnswer]:
-    """Read the samples of a task; `stated` has the names of its averages."""
+def _read_answers(file: Path) -> Iterator[ScoredAnswer]:
+    """Read the samples of a task."""
     check_regular(file)
-    averages = [name.partition(",") for name in stated if not name.partition(",")[0].endswith("_stderr")]
-    filters = list(dict.fromkeys(name for _, _, name in averages if name))
-    num_lines: Counter[str] = Counter()
-    with file.open("rb") as opened:
-        for number, content in enumerate(iter(lambda: opened.readline(MAX_BYTES + 2), b""), 1):
-            place = f"{file}, line {number}"
-            line = parse(Line, content, place)
+    with file.open("rb") as lines:
+        for number, content in enumerate(lines, 1):
+            line = parse(Line, content, f"{file}, line {number}")
             fields = line.model_extra or {}
-            text = text_id(line.doc_id, place)
-            own = line.filter
-            if own is None:
-                own = next(islice(filters, num_lines[text], None), "none")
-                num_lines[text] += 1
-            names = line.metrics
-            if names is None:
-                names = [name for name, _, of_filter in averages if of_filter == own and name in fields]
-            yield ScoredAnswer(text, {f"{name},{own}": fields.get(name) for name in names}, line.doc_hash or "")
+            values = {f"{name},{line.filter}": fields.get(name) for name in line.metrics}
+            yield ScoredAnswer(str(line.doc_id), values, line.doc_hash or "")

@@ -6,9 +6,7 @@ texts are the subsamples. Repeated answers to a text within a log are averaged: 
 
 from __future__ import annotations
 
-import hashlib
 import math
-import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,24 +19,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import list_names, pluralize, shorten, visible
-from peekbench.identity import describe_difference, find_alike, spell
 from peekbench.plugins.names import find_nearest
 from peekbench.plugins.references import Reference
-from peekbench.results.cells import MAX_NAME, natural_key
+from peekbench.results.cells import natural_key
 from peekbench.results.columns import ARMS, is_arm
 from peekbench.results.read import check_regular, find_tool
 
 TOLERANCE = 1e-6  # of averages, which tools compute in another order
-MAX_BYTES = 2**28  # of one JSON object, which takes up to 25 times as much memory
 MAX_SHOWN = 300  # characters of a text of a log in a message
 MAX_LISTED = 10  # texts or metrics in a message
-MAX_METRICS = 1000  # of a text; more would take minutes
-MAX_SCORE = 1e100  # so that no sum of squares overflows
-REMEDIES = {
-    "missing": "evaluate again with a newer version of the tool, such as lm-evaluation-harness 0.4.7",
-    "too_long": "evaluate with fewer metrics",
-}
-"""What to do about an error of pydantic, by its type."""
+COLUMNS = ["task", "subsample", "arm", "text", "score", "loss", "num_correct", "num_test", "metric"]
 
 
 class Part(BaseModel):
@@ -51,61 +41,32 @@ PartT = TypeVar("PartT", bound=BaseModel)
 
 
 def parse(model: type[PartT], content: str | bytes, place: object) -> PartT:
-    """Return a JSON object, or a list, as a part of a log; `place` is its file and line, for messages."""
-    if len(content) > MAX_BYTES:
-        raise ResultsError(f"{place}: an object has more than {MAX_BYTES:,} bytes; write a log without long fields")
+    """Return a JSON object as a part of a log; `place` is its file and line, for messages."""
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         problem = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-        remedy = REMEDIES.get(first["type"], "correct it, or copy the log again")
-        raise ResultsError(f"{place}: {shorten(problem, MAX_SHOWN)}; {remedy}") from error
+        raise ResultsError(
+            f"{place}: {shorten(problem, MAX_SHOWN)}; copy the log again, or evaluate again with a newer version of "
+            "the tool, such as lm-evaluation-harness 0.4.7"
+        ) from error
 
 
-def find_file(path: Path, pattern: str) -> Path:
-    """Return the main file of a log, which is given itself or as a folder that contains a single one."""
+def find_file(path: Path, pattern: str, tool: str) -> Path:
+    """Return the main file of a log of a tool, which is given itself or as a folder that contains a single one."""
     found = [path]
     if path.is_dir():
         found = sorted(path.rglob(pattern))
-    if not found and any(path.rglob("*.eval")):
-        raise ResultsError(
-            f"{path} has logs of Inspect that are not in JSON; convert them: "
-            f"`{shlex.join(['inspect', 'log', 'convert', str(path), '--to', 'json', '--output-dir', str(path)])}`"
-        )
-    if not found:
-        raise ResultsError(
-            f"{path} contains no {pattern}; give the folder in which lm_eval writes with --output_path and "
-            "--log_samples, inspect with --log-dir and --log-format json, or another tool its results"
-        )
     if len(found) != 1:
         raise ResultsError(
-            f"{path} contains {len(found)} files {pattern}; give one of them, or a folder with a single one"
+            f"{path} contains {len(found)} files {pattern}; give one of them, or the folder in which lm_eval writes a "
+            "single one with --output_path and --log_samples, or inspect with --log-dir and --log-format json"
         )
     check_regular(found[0])
+    if (other := find_tool(found[0])) not in (None, tool):
+        raise ResultsError(f"{found[0]} is a log of {other}, not of {tool}; write `peekbench import {other}`")
     return found[0]
-
-
-def read_bounded(file: Path, tool: str) -> bytes:
-    """Return the content of a log that is not too large for `parse`, and not of another tool."""
-    if (found := find_tool(file)) not in (None, tool):
-        raise ResultsError(f"{file} is a log of {found}, not of {tool}; write `peekbench import {found}`")
-    with file.open("rb") as opened:
-        return opened.read(MAX_BYTES + 1)
-
-
-def text_id(value: int | str, place: object) -> str:
-    """Return the number or name of a text; `place` is its file and line, for messages."""
-    try:
-        name = str(value)
-    except ValueError:  # Python converts at most 4,300 digits
-        name = " " * (MAX_NAME + 1)
-    if len(name) > MAX_NAME:
-        raise ResultsError(
-            f"{place}: the id of a text has more than {MAX_NAME:,} characters; give the texts shorter ids, such as "
-            "their numbers, and evaluate again"
-        )
-    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +88,17 @@ class TaskLog:
     answers: Sequence[ScoredAnswer]
     stated: Mapping[str, Any]
     """Average of each metric as the log states it."""
-    aggregates: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Names of all statistics of each metric that the log states, if it states several."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """How the task was run, such as the number of examples in prompts, which must not differ between arms."""
     lower_is_better: frozenset[str] = frozenset()
     """Metrics of which the log says that a lower value is better."""
     losses: frozenset[str] = frozenset()
     """Metrics whose values are losses, which have no upper bound, such as bits per byte."""
-    has_directions: bool = True
-    """Whether the log would say that a lower value of a metric is better."""
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of all metrics of single texts."""
+        return list(dict.fromkeys(name for answer in self.answers for name in answer.values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,27 +118,16 @@ class ImportedScores:
     """What was left out, and which comparisons with the logs were impossible."""
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
-    """A log of one run of another tool."""
-
-    file: Path
-    tasks: Mapping[str, TaskLog]
-
-
-LOG_FORMATS: Mapping[str, Callable[[Path], Log | list[Log]]] = {
+LOG_FORMATS: Mapping[str, Callable[[Path], Mapping[str, TaskLog]]] = {
     "lm-eval": Reference("peekbench_logs.lm_eval:read_lm_eval"),
     "inspect": Reference("peekbench_logs.inspect_ai:read_inspect"),
-    "helm": Reference("peekbench_logs.other_tools:read_helm"),
-    "mteb": Reference("peekbench_logs.other_tools:read_mteb"),
-    "every-eval-ever": Reference("peekbench_logs.other_tools:read_every_eval_ever"),
 }
-"""Functions that read a log, or one for each draw, by the name of the tool that wrote it.
+"""Functions that read the tasks of a log, by the name of the tool that wrote it.
 
 Examples
 --------
 >>> sorted(LOG_FORMATS)
-['every-eval-ever', 'helm', 'inspect', 'lm-eval', 'mteb']
+['inspect', 'lm-eval']
 """
 
 
@@ -208,12 +159,11 @@ def import_logs(
     Returns
     -------
     ImportedScores
-        Its table has the columns task, method, arm, text, score and metric; no text if there are only scores of all
-        texts. If there are several logs for each arm, `subsample` numbers them. If all scores are counts of correct
-        answers, num_correct; if texts have several answers, num_test is their number. If the log says that a lower
-        value of a metric is better, scores are 1 - value, and `metric` says so; values above 1, perplexities in nats
-        and bits per byte are losses, in the column `loss` instead of `score`. Texts without a score in one of the logs
-        are left out of all.
+        Its table has the columns task, method, arm, text, score and metric. If there are several logs for each arm,
+        `subsample` numbers them. If all scores are counts of correct answers, num_correct; if texts have several
+        answers, num_test is their number. If the log says that a lower value of a metric is better, scores are
+        1 - value, and `metric` says so; values above 1, perplexities in nats and bits per byte are losses, in the
+        column `loss` instead of `score`. Texts without a score in one of the logs are left out of all.
 
     Raises
     ------
@@ -230,31 +180,23 @@ def import_logs(
     if tool not in LOG_FORMATS:
         raise ResultsError(f"there is no log format {tool!r}; formats are {', '.join(LOG_FORMATS)}")
     arms = list(dict.fromkeys(arm for arm, _ in logs))
-    if unknown := [arm for arm in arms if not is_arm(arm)]:
-        remedy = "write --arm base=LOG, --arm extra=LOG and --arm test=LOG"
-        if near := find_nearest(unknown[0], ARMS):
-            remedy = f"did you mean {near}?"
-        raise ResultsError(f"--arm {unknown[0]}=LOG: {unknown[0]!r} is not an arm; {remedy}")
-    if missing := {"extra", "test"} - set(arms):
-        absent = min(missing)
-        raise ResultsError(
-            f"there is no log of the arm {absent}; add --arm {absent}=LOG: a bias is the difference of test and extra"
-        )
-    by_path = [(arm, _read(tool, path)) for arm, path in logs]
-    _refuse_copies([(arm, of_path[0]) for arm, of_path in by_path])
-    read = [(arm, log) for arm, of_path in by_path for log in of_path]
-    names = list(dict.fromkeys(task for _, log in read for task in log.tasks))
-    for name in names:
-        if len(name) > MAX_NAME or len(name.splitlines()) != 1:
+    for arm in arms:
+        if not is_arm(arm):
+            remedy = "write --arm base=LOG, --arm extra=LOG and --arm test=LOG"
+            if near := find_nearest(arm, ARMS):
+                remedy = f"did you mean {near}?"
+            raise ResultsError(f"--arm {arm}=LOG: {arm!r} is not an arm; {remedy}")
+    for arm in ("extra", "test"):
+        if arm not in arms:
             raise ResultsError(
-                f"task {shorten(repr(name), MAX_SHOWN)}: its name is not a single line of at most {MAX_NAME:,} "
-                "characters; rename it, and evaluate again"
+                f"there is no log of the arm {arm}; add --arm {arm}=LOG: a bias is the difference of test and extra"
             )
-    for variants in find_alike(names):
-        raise ResultsError(
-            f"the tasks {' and '.join(map(spell, variants))} differ only by {describe_difference(variants)}; rename "
-            "one, and evaluate again"
-        )
+    paths = Counter(path.resolve() for _, path in logs)
+    for path, count in paths.items():
+        if count > 1:  # it would show no bias, or count as another draw
+            raise ResultsError(f"{path} is given for two logs; give another one")
+    read = [(arm, _read(tool, path)) for arm, path in logs]
+    names = list(dict.fromkeys(task for _, log in read for task in log))
     for task in tasks:
         if task not in names:
             remedy = f"the tasks are {', '.join(names)}"
@@ -264,28 +206,23 @@ def import_logs(
     rows: list[tuple[Any, ...]] = []
     notes: list[str] = []
     for task in dict.fromkeys(tasks or names):
-        of_task = {a: [log.tasks[task] for arm, log in read if arm == a and task in log.tasks] for a in arms}
+        of_task = {a: [log[task] for arm, log in read if arm == a and task in log] for a in arms}
         of_task_rows, of_task_notes = _rows(task, of_task, metrics)
         rows += of_task_rows
         notes += of_task_notes
-    table = pd.DataFrame(
-        rows, columns=["task", "subsample", "arm", "text", "score", "loss", "num_correct", "num_test", "metric"]
-    )
-    with_unit = table.loc[~table["score"].between(0, 1), ["task", "metric"]].drop_duplicates()  # losses, too
-    if len(with_unit) and (with_unit["metric"].nunique() > 1 or set(with_unit["task"]) != set(table["task"])):
-        raise ResultsError(
-            "losses or scores above 1 have no common average with those of another unit; import "
-            f"{min(with_unit['task'])} alone, with --task"
-        )
+    table = pd.DataFrame(rows, columns=COLUMNS)
     used = {str(name).removeprefix("1 - ") for name in table["metric"].unique()}
     if unused := [metric for metric in metrics if not any(_is_metric(name, [metric]) for name in used)]:
         raise ResultsError(f"--metric {unused[0]} is a metric of no task; the metrics are {', '.join(sorted(used))}")
+    is_loss = table["score"].isna()
+    if is_loss.any() and not is_loss.all():
+        task = min(table.loc[is_loss, "task"])
+        raise ResultsError(f"losses and scores have no common average; import {task} alone, with --task")
     is_accuracy = table["num_correct"].notna().all()  # in all rows or in none
     superfluous = {
         "subsample": table["subsample"].max() == 0,
-        "text": table["text"].eq("").all(),
-        "score": table["score"].isna().all(),
-        "loss": table["loss"].isna().all(),
+        "score": is_loss.all(),
+        "loss": not is_loss.any(),
         "num_correct": not is_accuracy,
         "num_test": not is_accuracy or table["num_test"].max() == 1,
     }
@@ -294,25 +231,11 @@ def import_logs(
     return ImportedScores(table, notes)
 
 
-def _read(tool: str, path: Path) -> list[Log]:
+def _read(tool: str, path: Path) -> Mapping[str, TaskLog]:
     try:
-        found = LOG_FORMATS[tool](path)
-        return found if isinstance(found, list) else [found]
+        return LOG_FORMATS[tool](path)
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-def _refuse_copies(logs: Sequence[tuple[str, Log]]) -> None:
-    """Refuse a log that is given twice: its answers would show no bias, or count as another draw."""
-    known: dict[str, tuple[str, Path]] = {}
-    for arm, log in logs:
-        digest = hashlib.sha256(log.file.read_bytes()).hexdigest()
-        if digest in known:
-            other_arm, other = known[digest]
-            raise ResultsError(
-                f"the arms {other_arm} and {arm} have the same log ({other}, {log.file}); give another one"
-            )
-        known[digest] = arm, log.file
 
 
 def _rows(
@@ -343,7 +266,9 @@ def _rows(
             f"task {task}: no text has a score of {metric} in all logs ({counts} of {len(texts)} without); score or "
             "evaluate all models again"
         )
-    notes = _notes(task, metric, logs)
+    notes = []
+    if unchecked := [log.origin for log in logs if log.stated.get(metric) is None]:
+        notes.append(f"task {task}: {unchecked[0]} states no mean of {metric}, with which scores could be compared")
     if left_out:
         notes.append(
             f"task {task}: {len(left_out)} of {pluralize(len(texts), 'text')} are left out in all arms, because they "
@@ -380,30 +305,13 @@ def _make_rows(
     return rows
 
 
-def _notes(task: str, metric: str, logs: Sequence[TaskLog]) -> list[str]:
-    """Describe the unknown properties of a metric."""
-    notes = []
-    unchecked = [log for log in logs if log.stated.get(metric) is None]
-    if unchecked:
-        instead = ""
-        if others := _listed(unchecked[0].aggregates.get(metric, ())):
-            instead = f", only {others}"
-        notes.append(
-            f"task {task}: {unchecked[0].origin} states no mean of {metric}{instead}, so the mean of the imported "
-            "scores was not compared with it"
-        )
-    if not logs[0].has_directions:
-        notes.append(f"task {task}: the logs do not say whether a higher {metric} is better, which is assumed")
-    return notes
-
-
 def _listed(names: Sequence[str]) -> str:
     return list_names([shorten(visible(name), MAX_SHOWN) for name in names], MAX_LISTED)
 
 
 def _choose_metric(wanted: Sequence[str], log: TaskLog) -> str:
     """Return the one metric of a task that was asked for, or its only one."""
-    available = _metrics(log)
+    available = log.metrics
     chosen = [name for name in available if not wanted or _is_metric(name, wanted)]
     if len(chosen) == 1:
         return chosen[0]
@@ -417,16 +325,16 @@ def _choose_metric(wanted: Sequence[str], log: TaskLog) -> str:
     )
 
 
-def _metrics(log: TaskLog) -> list[str]:
-    return list(dict.fromkeys(name for answer in log.answers for name in answer.values))
-
-
 def _is_metric(name: str, wanted: Sequence[str]) -> bool:
     return name in wanted or name.partition(",")[0] in wanted
 
 
 def _read_scores(log: TaskLog, metric: str) -> dict[str, list[float]]:
     """Return the scores of the answers to each text, whose mean must be what the log states."""
+    others = _listed([name for name in log.metrics if name != metric])
+    remedy = f"choose another metric with --metric: {others}"
+    if not others:
+        remedy = "add a metric that gives each text a number to the task, and evaluate again"
     scores: dict[str, list[float]] = {answer.text: [] for answer in log.answers}
     for answer in log.answers:
         value = answer.values.get(metric)
@@ -434,8 +342,8 @@ def _read_scores(log: TaskLog, metric: str) -> dict[str, list[float]]:
             continue
         if not is_number(value):
             raise ResultsError(
-                f"{log.origin}: the score of text {_listed([answer.text])} is "
-                f"{shorten(repr(value), MAX_SHOWN)}, not a number up to {MAX_SCORE:g}; {_another_metric(log, metric)}"
+                f"{log.origin}: the score of text {_listed([answer.text])} is {shorten(repr(value), MAX_SHOWN)}, not a "
+                f"number; {remedy}"
             )
         scores[answer.text].append(float(value))
     scored = [values for values in scores.values() if values]
@@ -449,29 +357,14 @@ def _read_scores(log: TaskLog, metric: str) -> dict[str, list[float]]:
         raise ResultsError(
             f"{log.origin}: the mean of {metric} is {min(means):.6g}, and the results state "
             f"{shorten(repr(stated), 20)}; copy the files of one evaluation again, unless {metric} is not a mean over "
-            f"texts: {_another_metric(log, metric)}"
+            f"texts: {remedy}"
         )
     return scores
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Return whether a value of a log is a number with which one can calculate."""
-    return isinstance(value, int | float) and abs(value) <= MAX_SCORE
-
-
-def _another_metric(log: TaskLog, metric: str) -> str:
-    others = [name for name in _metrics(log) if name != metric and _has_numbers(log, name)]
-    if others:
-        return f"choose another metric with --metric: {_listed(others)}"
-    return (
-        f"{metric} is the only metric of the log, so add one that gives each text a number to the task (metric_list of "
-        "lm-evaluation-harness, scorer of Inspect), and evaluate again"
-    )
-
-
-def _has_numbers(log: TaskLog, metric: str) -> bool:
-    """Return whether the texts have numbers; those of metrics of a whole corpus, such as BLEU, have pairs of texts."""
-    return any(is_number(answer.values.get(metric)) for answer in log.answers)
+    """Return whether a value of a log is a finite number."""
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _check_equal(task: str, first: TaskLog, log: TaskLog) -> None:

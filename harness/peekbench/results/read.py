@@ -37,9 +37,7 @@ from peekbench.results.columns import (
     SIZES,
     TEXT_DEFAULTS,
     TYPES,
-    is_arm,
     quoted,
-    sort_arms,
 )
 from peekbench.results.recorded_looks import write_looks
 from peekbench.results.tidying import TidyTable, tidy_table
@@ -58,24 +56,8 @@ FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
 LOGS = {
     "lm-eval": re.compile(rb'\s*\[?\s*\{\s*"(results"\s*:\s*\{|doc_id")'),
     "inspect": re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"|PK\x03\x04'),
-    "helm": re.compile(rb'\s*\[\s*\{\s*"instance_id"\s*:'),
-    "mteb": re.compile(rb'\s*\{\s*"dataset_revision"\s*:'),
-    "every-eval-ever": re.compile(rb'\s*\{\s*"schema_version"\s*:.*"sample_id"\s*:', re.DOTALL),
 }
 """Beginnings of the logs that `peekbench import` reads, by tool."""
-AVERAGES = {
-    re.compile(
-        rb'\s*\{\s*"config_general"\s*:'
-    ): "of lighteval; evaluate with --save-details, and write a CSV file with a "
-    "row for each text of the details, with the columns task, arm, text, score",
-    re.compile(
-        rb'\s*\{\s*"schema_version"\s*:.*"evaluation_id"', re.DOTALL
-    ): "in the form of Every Eval Ever; give its "
-    "file ID_samples.jsonl to `peekbench import every-eval-ever --arm extra=SAMPLES --arm test=SAMPLES -o scores.csv`",
-    re.compile(rb'\s*\[\s*\{\s*"name"\s*:\s*\{\s*"name"'): "of HELM; give the folder of the run to `peekbench import "
-    "helm --arm extra=RUN --arm test=RUN -o scores.csv`, which reads its per_instance_stats.json",
-}
-"""Beginnings of results that only have averages, with their tool and what has single scores."""
 LOG_SUFFIXES = (".json", ".jsonl", ".eval")
 HEAD = 10_000  # bytes in which a log is recognized
 
@@ -314,25 +296,11 @@ def find_tool(path: Path) -> str | None:
 
 def _refuse_log(path: Path) -> None:
     """Refuse a log of another tool, with the command that reads the logs of all arms."""
-    tool = find_tool(path)
-    if tool is None:
-        if path.suffix.lower() in LOG_SUFFIXES:
-            with path.open("rb") as file:
-                head = file.read(HEAD)
-            if instead := next((remedy for form, remedy in AVERAGES.items() if form.match(head)), ""):
-                raise ResultsError(f"{path} has averages {instead}")
-        return
-    logs = {"extra": "LOG", "test": "LOG"}
-    for folder in path.absolute().parents:
-        siblings = {place.name: str(place) for place in folder.iterdir() if place.is_dir() and is_arm(place.name)}
-        if logs.keys() <= siblings.keys():
-            logs = siblings
-            break
-    arms = [part for arm in sort_arms(logs) for part in ("--arm", f"{arm}={logs[arm]}")]
-    raise ResultsError(
-        f"{path} is a log of {tool}, not a table of scores; import those of all arms:\n"
-        f"  {shlex.join(['peekbench', 'import', tool, *arms, '-o', 'scores.csv'])}"
-    )
+    if (tool := find_tool(path)) is not None:
+        raise ResultsError(
+            f"{path} is a log of {tool}, not a table of scores; import those of all arms:\n"
+            f"  peekbench import {tool} --arm extra=LOG --arm test=LOG -o scores.csv"
+        )
 
 
 def _lines(path: Path) -> Iterator[str]:
