@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from peekbench import DataError, Folders
-from peekbench.records import TokenCounts
 from peekbench_encoders.options import Encoder
 from peekbench_lm import provision
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, find_builtin
@@ -60,15 +58,6 @@ def check_modules(folder: Path) -> None:
             )
 
 
-def module_limit(folder: Path) -> int | None:
-    """Return the number of tokens that sentence-transformers reads of a text; None if the model does not state it."""
-    file = folder / "sentence_bert_config.json"
-    if not file.is_file():
-        return None
-    config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return config.get("max_seq_length")
-
-
 def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
     """Download or unpack the encoder if it is not on this machine yet, and describe it."""
     check_extra("embeddings", "sentence encoders")
@@ -92,11 +81,3 @@ def check(*, options: Encoder, folders: Folders) -> None:
         check_modules(folder)
         check_weights(folder)
     check_extra("embeddings", "sentence encoders")
-
-
-def count_tokens(texts: Sequence[str], *, options: Encoder, folders: Folders) -> TokenCounts:
-    """Return the number of tokens of each text without the prompt, and the number that the encoder reads."""
-    check_extra("embeddings", "sentence encoders")
-    counts = provision.count_tokens(texts, options=options, folders=folders)
-    limit = module_limit(find_model(options.model, options.revision, folders).path)
-    return counts if limit is None or counts.limit is None else replace(counts, limit=min(limit, counts.limit))

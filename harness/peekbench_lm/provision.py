@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,15 +11,14 @@ from typing import Any
 
 from peekbench import Folders
 from peekbench.errors import SpecError
-from peekbench.records import Resources, TokenCounts
+from peekbench.records import Resources
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, builtin_kind, check_builtin
 from peekbench_lm.defects import check_gguf, check_weights
 from peekbench_lm.extras import check_extra
 from peekbench_lm.memory import estimate_memory
 from peekbench_lm.model_files import describe_model, find_model, is_gguf, is_path, pin_model, read_pooler
 from peekbench_lm.options import Kind, LanguageModelOptions, ModelOptions, Requirement
-from peekbench_lm.tokenizer import check_mask, context_limit, encode_whole, load_tokenizer, model_kind
-from peekbench_lm.tokenizer import count_tokens as count_text_tokens
+from peekbench_lm.tokenizer import check_mask, encode_whole, load_tokenizer, model_kind
 
 MASKED: tuple[Kind, str] = (
     "masked",
@@ -159,17 +157,3 @@ def has_cuda() -> bool:
         return False
     text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
     return re.search(r"^cuda\b.*= '", text, re.MULTILINE) is not None  # otherwise the value is None
-
-
-def count_tokens(texts: Sequence[str], *, options: ModelOptions, folders: Folders) -> TokenCounts:
-    """Return the number of tokens of each text, including special tokens, and the context limit."""
-    check_extra("lm", "language models")
-    folder = find_model(options.model, options.revision, folders).path
-    tokenizer = load_tokenizer(folder)
-    limit = context_limit(tokenizer, folder, options.context_length)
-    return TokenCounts(count_text_tokens(tokenizer, texts), limit)
-
-
-def count_tokens_without_limit(texts: Sequence[str], *, options: ModelOptions, folders: Folders) -> TokenCounts:
-    """Return the number of tokens of each text for a method that reads whole texts."""
-    return replace(count_tokens(texts, options=options, folders=folders), limit=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -134,13 +134,6 @@ def check_mask(folder: Path, kind: Kind, tokenizer: Any) -> None:
             f"{folder}: the tokenizer has no mask token; write `mask_token` in tokenizer_config.json, such as "
             '`"mask_token": "[MASK]"`, or choose a causal model'
         )
-
-
-def count_tokens(tokenizer: Any, texts: Sequence[str]) -> list[int]:
-    """Return the number of tokens of each text before truncation."""
-    with one_thread():
-        encoded = tokenizer(list(texts), truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
-    return [len(ids) for ids in encoded]
 
 
 def context_limit(tokenizer: Any, folder: Path, requested: int, first_position: int = 0) -> int:

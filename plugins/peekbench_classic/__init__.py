@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field
 
 from peekbench import MethodEntry, Options, hookimpl
-from peekbench.plugins import Preparation
 
 
 class Lsa(Options):
@@ -56,7 +55,6 @@ def peekbench_methods() -> list[MethodEntry]:
             name="lsa",
             options=Lsa,
             method="peekbench_classic.tfidf:lsa",
-            preparation=Preparation(count_tokens="peekbench_classic.tfidf:count_words"),
             summary="latent semantic analysis (tf-idf, truncated SVD), logistic regression",
             task_kinds=frozenset({"classification", "multilabel"}),
             metrics={"explained_variance": "share of the variance of the texts that the SVD's dimensions explain"},
@@ -65,7 +63,6 @@ def peekbench_methods() -> list[MethodEntry]:
             name="self_training",
             options=SelfTraining,
             method="peekbench_classic.tfidf:self_training",
-            preparation=Preparation(count_tokens="peekbench_classic.tfidf:count_words"),
             summary="tf-idf, logistic regression, soft pseudo-labels on the unlabeled texts",
             metrics={"soft_label_entropy": "mean entropy of the pseudo-labels; 0 if all are certain"},
             unlabeled_options=frozenset({"rounds", "unlabeled_weight", "temperature"}),
@@ -74,7 +71,6 @@ def peekbench_methods() -> list[MethodEntry]:
             name="word2vec",
             options=Word2Vec,
             method="peekbench_classic.word2vec:word2vec",
-            preparation=Preparation(count_tokens="peekbench_classic.word2vec:count_word2vec_words"),
             summary="mean of word2vec vectors trained on the texts, logistic regression",
             task_kinds=frozenset({"classification", "multilabel"}),
         ),

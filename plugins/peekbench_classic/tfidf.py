@@ -12,9 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from peekbench import Context, DataError, Folders, Inputs, Labeled, Options, Predictor, Task
+from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
 from peekbench.plugins.estimators import fit_classifier
-from peekbench.records import TokenCounts
 from peekbench_classic import Lsa, SelfTraining
 
 TFIDF_WORDS = "two or more letters or digits"
@@ -68,12 +67,6 @@ def fit_tfidf(texts: Sequence[str], known: Sequence[str] | None = None) -> Tfidf
         return TfidfVectorizer(sublinear_tf=True, vocabulary=vocabulary).fit(texts)
     except ValueError as error:  # no vocabulary
         raise too_few_words_error(texts if known is None else known, TFIDF_WORDS) from error
-
-
-def count_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:
-    """Count the words of each text as tf-idf does; no text is truncated."""
-    analyze = TfidfVectorizer().build_analyzer()
-    return TokenCounts([len(analyze(text)) for text in texts])
 
 
 def lsa(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lsa, context: Context) -> Predictor:

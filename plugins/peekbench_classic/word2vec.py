@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from gensim.models import Word2Vec as Embedding
 from gensim.utils import simple_preprocess
 from sklearn.linear_model import LogisticRegression
 
-from peekbench import Context, Folders, Inputs, Labeled, Options, Predictor, Task
+from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.plugins.estimators import fit_classifier
-from peekbench.records import FloatArray, TokenCounts
+from peekbench.records import FloatArray
 from peekbench_classic import Word2Vec
 from peekbench_classic.tfidf import too_few_words_error
 
@@ -76,8 +74,3 @@ def word2vec(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: W
     return Predictor(
         lambda inputs: classifier.predict_proba(embed(inputs)), {"vocabulary": float(len(embedding.wv.key_to_index))}
     )
-
-
-def count_word2vec_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:
-    """Count the words of each text as gensim's `simple_preprocess` does; no text is truncated."""
-    return TokenCounts([len(simple_preprocess(text)) for text in texts])

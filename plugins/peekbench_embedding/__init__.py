@@ -32,7 +32,6 @@ def peekbench_methods() -> list[MethodEntry]:
             pin="peekbench_lm.provision:pin",
             check="peekbench_encoders.provision:check",
             prefetch="peekbench_encoders.provision:prefetch",
-            count_tokens="peekbench_encoders.provision:count_tokens",
             resources="peekbench_lm.provision:resources",
         ),
     )

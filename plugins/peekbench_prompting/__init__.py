@@ -33,7 +33,6 @@ def peekbench_methods() -> list[MethodEntry]:
             pin="peekbench_lm.provision:pin",
             check="peekbench_lm.provision:check",
             prefetch="peekbench_prompting.provision:prefetch",
-            count_tokens="peekbench_prompting.provision:count_tokens",
             resources="peekbench_lm.provision:resources",
         ),
     )

@@ -5,17 +5,15 @@ This module imports quickly. Its functions check that the optional libraries are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from peekbench import Folders
-from peekbench.records import TokenCounts
 from peekbench_lm.extras import check_extra
 from peekbench_lm.model_files import find_model
-from peekbench_lm.provision import count_tokens_without_limit, describe_precision
+from peekbench_lm.provision import describe_precision
 from peekbench_lm.provision import prefetch as prefetch_model
 from peekbench_lm.tokenizer import load_tokenizer
-from peekbench_prompting.frame import PromptFrame
 from peekbench_prompting.options import Packed, Prompting, check_packing
 
 
@@ -34,13 +32,3 @@ def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
     if options.weights == "nf4":
         description = {**description, **describe_precision(options, options.scoring)}
     return description
-
-
-def count_tokens(texts: Sequence[str], *, options: Prompting, folders: Folders) -> TokenCounts:
-    """Count the tokens of each text, cut as in a prompt.
-
-    The result has no limit: how many tokens fit next to the instruction depends on the task. The parameters and errors
-    are those of `peekbench_lm.provision.count_tokens`.
-    """
-    cut = [PromptFrame.cut(text) for text in texts]
-    return count_tokens_without_limit(cut, options=options, folders=folders)

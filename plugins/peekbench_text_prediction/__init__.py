@@ -26,7 +26,6 @@ def peekbench_methods() -> list[MethodEntry]:
             pin="peekbench_lm.provision:pin",
             check="peekbench_lm.provision:check",
             prefetch="peekbench_lm.provision:prefetch",
-            count_tokens="peekbench_lm.provision:count_tokens_without_limit",
             resources="peekbench_lm.provision:resources",
         ),
     )

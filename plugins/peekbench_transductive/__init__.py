@@ -94,7 +94,6 @@ def peekbench_methods() -> list[MethodEntry]:
             pin="peekbench_transductive.provision:pin",
             check="peekbench_transductive.provision:check",
             prefetch="peekbench_transductive.provision:prefetch",
-            count_tokens="peekbench_transductive.features:count_tokens",
             resources="peekbench_transductive.provision:resources",
         ),
     )
@@ -159,7 +158,6 @@ def peekbench_methods() -> list[MethodEntry]:
             options=Bm25,
             method="peekbench_transductive.neighbors:bm25",
             summary="BM25 weights from all texts, vote of the nearest train texts",
-            preparation=Preparation(count_tokens="peekbench_transductive.features:count_words"),
             metrics={
                 "mean_idf": "mean inverse document frequency of the words in train",
                 "mean_words": "mean number of words of a text, by which BM25 normalizes lengths",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from peekbench import DataError, Folders, Inputs, Options
-from peekbench.records import FloatArray, TokenCounts
-from peekbench_encoders import provision
+from peekbench import DataError, Folders, Inputs
+from peekbench.records import FloatArray
 from peekbench_encoders.embeddings import Embedder, unit_length
 from peekbench_encoders.options import Encoder
-from peekbench_transductive import OnFeatures
 
 Matrix: TypeAlias = Any
 """Features (n, n_features): a sparse matrix of tf-idf, otherwise an array."""
@@ -174,16 +172,3 @@ def _mean_distance(rows: Matrix, have_unit_length: bool) -> float:
     total = np.asarray(rows.sum(axis=0)).ravel()
     mean = 2 * ((num_rows - 1) * squares - float(total @ total) + own) / (num_rows * (num_rows - 1))
     return mean if mean > 1e-12 else 1.0  # rounding may make the distance of equal rows positive
-
-
-def count_tokens(texts: Sequence[str], *, options: OnFeatures, folders: Folders) -> TokenCounts:
-    """Return the number of tokens that the encoder has for each text, or the number of words without an encoder."""
-    if options.encoder is None:
-        return count_words(texts, options=options, folders=folders)
-    return provision.count_tokens(texts, options=options.encoder, folders=folders)
-
-
-def count_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:
-    """Count the words of each text as tf-idf and BM25 do; no text is truncated."""
-    analyze = CountVectorizer().build_analyzer()
-    return TokenCounts([len(analyze(text)) for text in texts])

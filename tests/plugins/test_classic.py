@@ -18,7 +18,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from peekbench import load_dataset
 from peekbench.errors import DataError, PluginError
 from peekbench.execution.work import SpecWork
-from peekbench.records.data import Folders, Labeled
+from peekbench.records.data import Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
@@ -96,23 +96,6 @@ def test_train_texts_without_words_get_the_shares_of_their_classes(use: str, tmp
     case = make_case(use, spec.entry, spec.options, tmp_path)
     wordless = replace(case, train=Labeled(tuple("a !" for _ in case.train.inputs), case.train.labels))
     assert wordless.predict(case.unlabeled) == pytest.approx(1 / 3, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("use", "expected"),
-    [
-        ("classic.lsa", [4, 0]),
-        ("classic.self_training", [4, 0]),
-        pytest.param("classic.word2vec", [3, 0], marks=needs_gensim),
-    ],
-)
-def test_tokens_are_counted_with_the_methods_tokenizer(use: str, expected: list[int], tmp_path: Path) -> None:
-    spec = make_component(MethodSpec, use)
-    assert spec.entry.preparation.count_tokens is not None
-    counted = spec.entry.preparation.count_tokens(
-        ["It has 12 words.", "a b"], options=spec.options, folders=Folders(tmp_path, tmp_path)
-    )
-    assert (list(counted.counts), counted.limit) == (expected, None)
 
 
 def _labels_of(texts: Any) -> Any:

@@ -235,14 +235,6 @@ def test_masked_language_models_are_refused(tmp_path: Path) -> None:
         make_method_case("prompting.zero_shot", save_model("bert", tmp_path / "bert"), tmp_path).fit(None)
 
 
-def test_token_counts_use_texts_cut_as_in_prompts(gpt2: Path, tmp_path: Path) -> None:
-    case = make_method_case("prompting.zero_shot", gpt2, tmp_path)
-    assert case.entry.preparation.count_tokens is not None
-    tokens = case.entry.preparation.count_tokens(["z" * 3000, "a"], options=case.options, folders=case.folders)
-    assert list(tokens.counts) == [1000, 1]
-    assert tokens.limit is None
-
-
 def test_defaults_are_those_of_the_study() -> None:
     """The source is arXiv 2410.00179, section 9."""
     options = ZeroShot(model="x")

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit
 from sklearn.semi_supervised import LabelSpreading
 
-from peekbench import Dataset, Folders
+from peekbench import Dataset
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import DataError, PluginError
 from peekbench.records.data import Labeled
@@ -133,15 +133,6 @@ def test_texts_without_words_and_arrays_for_bm25_are_errors(make: Callable[..., 
 def test_equal_train_texts_give_the_shares_of_their_classes(method: str, make_small: Callable[..., Case]) -> None:
     case = replace(make_small(method), train=Labeled(("red apple",) * 8, LABELS))
     assert case.predict(UNLABELED) == pytest.approx(0.5, abs=1e-6)
-
-
-def test_words_are_counted(make: Callable[..., Case], tmp_path: Path) -> None:
-    case = make("bm25")
-    assert case.entry.preparation.count_tokens is not None
-    counted = case.entry.preparation.count_tokens(
-        ["It has 12 words.", "a"], options=case.options, folders=Folders(tmp_path, tmp_path)
-    )
-    assert list(counted.counts) == [4, 0]
 
 
 def test_label_spreading_equals_scikit_learn(make_small: Callable[..., Case]) -> None:

@@ -118,20 +118,18 @@ def test_embeddings_of_any_length_are_scaled(encoder: Path, tmp_path: Path) -> N
     assert features.transform(SENTENCES[2:4]) == pytest.approx(rows[2:4])
 
 
-def test_an_encoder_is_prefetched_and_counts_tokens(make: Callable[..., Case], tmp_path: Path, encoder: Path) -> None:
-    texts, folders = ["The engine follows an old law."], Folders(spec=tmp_path, cache=tmp_path)
+def test_an_encoder_is_prefetched(make: Callable[..., Case], tmp_path: Path, encoder: Path) -> None:
+    folders = Folders(spec=tmp_path, cache=tmp_path)
     case = make("centroids", {"encoder": {"model": str(encoder), "device": "cuda", "threads": 2}})
     entry, options = case.entry.preparation, case.options
-    assert entry.prefetch and entry.count_tokens and entry.resources and entry.pin
+    assert entry.prefetch and entry.resources and entry.pin
     assert "model.safetensors" in entry.prefetch(options=options, folders=folders)["sha256"]
-    assert entry.count_tokens(texts, options=options, folders=folders).limit == 32
     needs = entry.resources(options=options, folders=folders)
     assert (needs.cpus, needs.gpus, needs.is_gpu_optional) == (2, 1, False)
     assert entry.pin(options=options, folders=folders) == {}
 
     options = make("centroids", {"encoder": None}).options
     assert entry.prefetch(options=options, folders=folders) == entry.pin(options=options, folders=folders) == {}
-    assert list(entry.count_tokens(texts, options=options, folders=folders).counts) == [6]
     assert entry.resources(options=options, folders=folders) == Resources()
 
 

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from peekbench.api.inputs import load
-from peekbench.cli.output import echo, make_console, warn
+from peekbench.cli.output import echo, warn
 from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_rows, describe_tasks, warn_of_data
 from peekbench.errors import PeekbenchError
 from peekbench.execution.planning import estimate_size
 from peekbench.execution.preparation import check_files, download_all
 from peekbench.formatting import pluralize
-from peekbench.spec.experiment import DEFAULT_ANALYSES, ExperimentSpec
+from peekbench.spec.experiment import DEFAULT_ANALYSES
 
 UNREAD = {"train": 1000, "test": 1000}
 """Rows of official splits that are not read."""
@@ -27,14 +27,6 @@ def validate(
     download: Annotated[
         bool, typer.Option("--download", help="Download all data and models, so that runs need no network.")
     ] = False,
-    texts: Annotated[
-        bool,
-        typer.Option(
-            "--texts",
-            help="Describe the texts as the design draws them: lengths, tokens, duplicates between train, extra and "
-            "test.",
-        ),
-    ] = False,
 ) -> None:
     """Check specs: options, libraries, models on this machine, and whether the data suffice for the design.
 
@@ -45,8 +37,6 @@ def validate(
         try:
             for warning in _validate(path, with_data=data, download=download):
                 warn(f"{path}: {warning}")
-            if texts:
-                _describe_texts(with_sizes(load(path)))
         except PeekbenchError as error:
             place = "" if str(path) in str(error) else f"{path}: "
             echo(f"peekbench: {place}{error}", err=True)
@@ -83,12 +73,3 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
     for line in [f"{path}: OK: {tasks}, {methods}, {work}", *rows]:
         echo(line)
     return warnings
-
-
-def _describe_texts(experiment: ExperimentSpec) -> None:
-    from peekbench.data.texts import describe_texts  # noqa: PLC0415 - others validate without numpy
-    from peekbench.report import copy_tables, render_tables, text_tables  # noqa: PLC0415 - others validate without numpy
-
-    facts = describe_tasks(experiment)
-    tables = text_tables({task.name: describe_texts(experiment, task) for task in experiment.tasks})
-    render_tables([*tables, *copy_tables(facts)], make_console())

@@ -1,4 +1,4 @@
-"""Finds equal and nearly equal texts, and describes the texts of a task as a design draws them.
+"""Finds equal and nearly equal texts.
 
 Two texts are equal if `peekbench.identity` normalizes them to the same text, and near duplicates if the sets of the
 five-character substrings of these have a Jaccard similarity of at least 0.8. MinHash with locality-sensitive hashing
@@ -6,28 +6,19 @@ five-character substrings of these have a Jaccard similarity of at least 0.8. Mi
 similarity of each pair is then checked. So no pair is reported wrongly, and a pair of similarity 0.8 is missed with
 probability (1 - 0.8**6)**21 = 0.002. Prompts must also have the same reference and the same numbers, because prompts of
 one template, such as 'Add 12 and 8' and 'Add 13 and 8', are different questions.
-
-Descriptions are of the largest sets of a design, in its first subsamples.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from peekbench.data.dataset_checks import class_counts
-from peekbench.data.loading import load_dataset
-from peekbench.data.sampling import Sampler
 from peekbench.identity import normalize
-from peekbench.plugins.boundary import Foreign
-from peekbench.records.data import Dataset, IntArray, Split, TokenCounts
-from peekbench.records.trials import Draw, Subsample
-from peekbench.spec.components import MethodSpec, TaskSpec
-from peekbench.spec.experiment import ExperimentSpec
+from peekbench.records.data import IntArray
 
 Likeness: TypeAlias = Literal["exact", "near"]
 
@@ -37,10 +28,6 @@ NUMBER = re.compile(r"\d+")
 NUM_BANDS, ROWS_PER_BAND = 21, 6
 SEED = 1
 BLOCK = 2**16  # characters whose substrings are hashed together, so that they stay in a processor's cache
-
-MAX_SUBSAMPLES = 5
-PERCENTILES = (5, 25, 50, 75, 95)
-SETS = ("train", "extra", "test")
 
 
 def group_duplicates(
@@ -175,94 +162,3 @@ def keep_first(groups: IntArray, labels: IntArray) -> NDArray[np.bool_]:
     np.logical_and.at(agrees, groups, labels == labels[groups])
     is_kept: NDArray[np.bool_] = (groups == np.arange(len(groups))) & agrees
     return is_kept
-
-
-def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
-    """Describe a task's texts; return an empty dict for tasks without texts.
-
-    Returns
-    -------
-    dict
-        `num_train`, `num_test`, `num_extra`, `num_subsamples`, `num_texts`: sizes of the described sets. Unlabeled
-        texts that all fits share count as extra texts.
-        `train`: `Design.train`; 'natural' for tasks without classes.
-        `rows`: number of rows of the whole dataset.
-        `classes`: rows of each class in the whole dataset, by name.
-        `splits`: the same for each official split; empty if there are none.
-        `characters`: percentiles of the texts' lengths, by percentile.
-        `tokens`: for each method that counts tokens, percentiles, `limit`, and `cut`, the share of truncated texts.
-    """
-    dataset = load_dataset(spec.source(task))
-    if not isinstance(dataset.inputs, Sequence):
-        return {}
-    design = spec.design_of(task)
-    train = design.train
-    if dataset.kind == "multilabel":  # such train sets are never balanced
-        train = "natural"
-    num_train, num_test = max(design.num_train), max(design.num_test)
-    sampler = Sampler(dataset, design, spec.seed, task.name)
-    numbers = range(min(MAX_SUBSAMPLES, design.repeats(num_test)))
-    subsamples = [_rows_by_set(sampler.draw(Draw(task.name, num_train, num_test, number))) for number in numbers]
-    rows = np.unique(np.concatenate([of_set for subsample in subsamples for of_set in subsample.values()]))
-    num_rows = len(dataset.inputs)
-    texts = [dataset.inputs[row] if row < num_rows else dataset.extra[row - num_rows] for row in rows.tolist()]
-    return {
-        "num_train": num_train,
-        "num_test": len(subsamples[0]["test"]),
-        "num_extra": len(subsamples[0]["extra"]),
-        "num_subsamples": len(subsamples),
-        "num_texts": len(texts),
-        "train": train,
-        "rows": num_rows,
-        "classes": _count_classes(dataset),
-        "splits": {split: _count_classes(dataset, split) for split in dict.fromkeys(dataset.splits)},
-        "characters": _percentiles([len(text) for text in texts]),
-        "tokens": {
-            method.name: _describe_tokens(spec, method, task, texts)
-            for method in spec.methods
-            if method.entry.preparation.count_tokens
-        },
-    }
-
-
-def _count_classes(dataset: Dataset, split: Split | None = None) -> dict[str, int]:
-    counts = class_counts(dataset, split)
-    return {name: counts.get(label, 0) for label, name in enumerate(dataset.class_names)}
-
-
-def is_described(spec: ExperimentSpec, description: Mapping[str, Any] | None) -> bool:
-    """Return whether an earlier description has everything that this spec needs."""
-    if description is None:
-        return False
-    counting_methods = {method.name for method in spec.methods if method.entry.preparation.count_tokens}
-    return not description or counting_methods <= set(description["tokens"])
-
-
-def _percentiles(lengths: Sequence[int]) -> dict[str, int]:
-    return {str(share): round(float(np.percentile(lengths, share))) for share in PERCENTILES}
-
-
-def _describe_tokens(spec: ExperimentSpec, method: MethodSpec, task: TaskSpec, texts: Sequence[str]) -> dict[str, Any]:
-    count_tokens = method.entry.preparation.count_tokens
-    assert count_tokens is not None
-    caller, options = Foreign(f"method {method.name}: `count_tokens`", method.use), spec.options(method, task.name)
-    lengths: TokenCounts = caller.call(
-        count_tokens, {"texts": texts}, TokenCounts, options=options, folders=spec.folders()
-    )
-    cut = None
-    if lengths.limit is not None:
-        cut = sum(count > lengths.limit for count in lengths.counts) / len(texts)
-    return {**_percentiles(lengths.counts), "limit": lengths.limit, "cut": cut}
-
-
-def _rows_by_set(subsample: Subsample) -> dict[str, IntArray]:
-    """Return the rows of each set; a test text contaminates both arms from the shared texts as from the extra texts.
-
-    With folds, the first fold stands for those that a fit does not adapt to.
-    """
-    if subsample.folds:
-        fold = slice(*subsample.folds[0])
-        others = np.concatenate([np.delete(subsample.test, fold), *(rows[fold] for rows in subsample.sets[1:])])
-        return dict(zip(SETS, (subsample.train, others, subsample.test[fold]), strict=True))
-    extra = np.concatenate([subsample.extra, subsample.shared])
-    return dict(zip(SETS, (subsample.train, extra, subsample.test), strict=True))

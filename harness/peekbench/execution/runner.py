@@ -9,7 +9,6 @@ from typing import Any
 
 from peekbench.data.loading import forget, with_sizes
 from peekbench.data.preflight import describe_tasks, warn_of_data
-from peekbench.data.texts import describe_texts, is_described
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import host_name
@@ -122,8 +121,6 @@ def run(
     ):
         done = opened.done()
         remaining = [trial for trial in trials if trial not in done]
-        if not remaining and not opened.texts():
-            store_descriptions(spec, opened)
         num_done = len(trials) - len(remaining)
         observers.start(spec, opened, len(trials), num_done)
         driver = Driver(spec, opened, observers, keep_going=keep_going)
@@ -139,7 +136,6 @@ def run(
                     facts = facts or stored.prefetch_methods(spec, observers.note)
                     session = {**describe_session(spec.folder), "code": code, "versions": relevant_versions(code)}
                     opened.add_session({**session, "methods": facts}, host_name())
-                    store_descriptions(spec, opened)
                     if changes := describe_version_changes([*stored.sessions_with_trials(), session]):
                         observers.warn(f"this session has other versions than the stored trials: {changes}")
                     for warning in warn_of_data(spec, tasks):
@@ -185,11 +181,3 @@ def _look(store: StoreWriter, spec: ExperimentSpec, number: int, *, is_unchanged
     look = take_planned_look(store.path, spec, number)
     store.add_look(look)
     return look
-
-
-def store_descriptions(spec: ExperimentSpec, store: StoreWriter) -> None:
-    """Store the descriptions of texts that reports show, unless the store has them."""
-    stored = store.texts()
-    for task in spec.tasks:
-        if not is_described(spec, stored.get(task.name)):
-            store.save_texts(task.name, describe_texts(spec, task))

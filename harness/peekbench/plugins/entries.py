@@ -25,7 +25,6 @@ from peekbench.plugins.protocols import (
     Analyzer,
     CheckData,
     CheckOptions,
-    CountTokens,
     DataSource,
     Forecast,
     Method,
@@ -70,8 +69,6 @@ class Preparation:
     """Function that refuses rows of a task that a method cannot use with its options, before the first fit."""
     prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
     """Function that downloads or builds what all fits share, such as a model."""
-    count_tokens: CallableField[CountTokens[Any] | None] = CallableField(None)
-    """Function that counts tokens, for methods with a tokenizer."""
     resources: CallableField[ResourcesOf[Any] | None] = CallableField(None)
     """Function that tells what a fit of a method needs: cores, memory, GPUs. By default, one core."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from peekbench.records.data import Dataset, Folders, Inputs, Labeled, Task, TokenCounts
+    from peekbench.records.data import Dataset, Folders, Inputs, Labeled, Task
     from peekbench.records.figures import Figure
     from peekbench.records.report import Analysis, Report
     from peekbench.records.runs import PlannedDesign
@@ -163,28 +163,6 @@ class Prefetch(Protocol[O_contra]):
 
     def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]:
         """Download or build."""
-
-
-class CountTokens(Protocol[O_contra]):
-    """Function that counts a method's tokens in texts.
-
-    Parameters
-    ----------
-    texts
-        Texts, (n_texts,).
-    options
-        Options from the spec.
-    folders
-        Folders of the spec file and of the cache.
-
-    Returns
-    -------
-    TokenCounts
-        Number of tokens of each text, and the method's limit.
-    """
-
-    def __call__(self, texts: Sequence[str], *, options: O_contra, folders: Folders) -> TokenCounts:
-        """Count the tokens."""
 
 
 class Method(Protocol[O_contra]):

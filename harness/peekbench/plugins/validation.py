@@ -140,7 +140,7 @@ def _find_errors(entry: Entry, entries: Mapping[str, Entry]) -> Iterator[str]:
     if not isinstance(preparation, Preparation):
         yield f"preparation is {preparation!r}; give a peekbench.plugins.Preparation"
     elif not isinstance(entry, MethodEntry):
-        for name in ("check_data", "count_tokens", "resources"):
+        for name in ("check_data", "resources"):
             if getattr(preparation, name):
                 yield f"its preparation has {name}, which only methods can have; remove it"
     for name, function in iterate_callables(entry):

@@ -14,7 +14,6 @@ from .data import Split as Split
 from .data import Task as Task
 from .data import TaskFacts as TaskFacts
 from .data import TaskKind as TaskKind
-from .data import TokenCounts as TokenCounts
 from .figures import Axis as Axis
 from .figures import Curve as Curve
 from .figures import Curves as Curves

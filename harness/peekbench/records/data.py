@@ -285,23 +285,6 @@ class TaskFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenCounts:
-    """Lengths of texts in a method's tokens.
-
-    Examples
-    --------
-    >>> lengths = TokenCounts([12, 600], limit=512)
-    >>> sum(count > lengths.limit for count in lengths.counts)
-    1
-    """
-
-    counts: Sequence[int]
-    """Tokens of each text before truncation."""
-    limit: int | None = None
-    """Maximum number of tokens that the method reads; longer texts are truncated."""
-
-
-@dataclass(frozen=True, slots=True)
 class Labeled:
     """Inputs with their labels, of equal length.
 

@@ -5,6 +5,5 @@ from .render.files import write_report as write_report
 from .render.pictures import alt_text as alt_text
 from .render.sentences import state as state
 from .render.tables import copy_tables as copy_tables
-from .render.tables import text_tables as text_tables
 from .render.terminal import render_tables as render_tables
 from .render.terminal import render_text as render_text

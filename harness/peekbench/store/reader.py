@@ -202,16 +202,9 @@ class Store:
         rows = self._query("SELECT name, control, summary, metrics FROM methods ORDER BY position")
         return {name: StoredMethod(control, summary, json.loads(metrics)) for name, control, summary, metrics in rows}
 
-    def texts(self) -> dict[str, dict[str, Any]]:
-        """Return the results of `describe_texts` by task, for the tasks that have been described."""
-        rows = self._query(
-            "SELECT task, description FROM texts JOIN tasks ON tasks.name = texts.task ORDER BY position"
-        )
-        return {task: json.loads(description) for task, description in rows}
-
     def row_name(self) -> RowName:
-        """Return what reports call the rows of the tasks; the description of features is empty."""
-        if all(self.texts().values()):
+        """Return what reports call the rows of the tasks."""
+        if all(data["row_name"] != "rows" for data in self.tasks().values()):
             return "texts"
         return "rows"
 

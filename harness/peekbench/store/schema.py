@@ -34,7 +34,7 @@ FAILED_LOCKS = (
 LOCAL_DISK = "this file system has no locks, as some shared ones: choose a folder on a local disk"
 """Remedy of these errors of the file system and of SQLite."""
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 20
+VERSION = 21
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -57,7 +57,7 @@ def _column_definition(score: Score) -> str:
     return definition
 
 
-TABLES = ("run", "sessions", "hosts", "looks", "tasks", "texts", "methods", "bases", "draws", "trials", "arms")
+TABLES = ("run", "sessions", "hosts", "looks", "tasks", "methods", "bases", "draws", "trials", "arms")
 """All tables but `predictions`."""
 SCHEMA = f"""
 -- The spec, its folder, a random id of the store, and the number of transactions since it was created.
@@ -71,7 +71,6 @@ CREATE TABLE hosts (
 -- Each analysis of the results that could have influenced how many trials the run has, as JSON.
 CREATE TABLE looks (id INTEGER PRIMARY KEY, look TEXT NOT NULL);
 CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE texts (task TEXT PRIMARY KEY REFERENCES tasks, description TEXT NOT NULL) WITHOUT ROWID;
 -- What reports say about a method and its plugin does: the plugin may be missing or have changed when one is written.
 CREATE TABLE methods (
     name TEXT PRIMARY KEY, position INTEGER NOT NULL, model TEXT NOT NULL, control TEXT NOT NULL,

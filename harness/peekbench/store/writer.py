@@ -223,15 +223,9 @@ class StoreWriter(Store):
             "sessions WHERE id NOT IN (SELECT session FROM trials)",
             "bases",
             "tasks WHERE name NOT IN (SELECT task FROM draws)",
-            "texts",  # which describe the design and count tokens as the methods do
             "methods WHERE name NOT IN (SELECT method FROM trials)",
         ):
             self._connection.execute(f"DELETE FROM {condition}")  # noqa: S608 - constants only
-
-    def save_texts(self, task: str, description: Mapping[str, Any]) -> None:
-        """Store the description of a task's texts."""
-        with translate_errors(self.path), self._transaction():
-            self._replace("texts", task=task, description=json.dumps(dict(description), sort_keys=True))
 
     def add_look(self, look: PlannedLook) -> None:
         """Store a planned look."""

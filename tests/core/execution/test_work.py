@@ -88,8 +88,6 @@ def test_a_task_may_be_restricted_to_some_test_sizes(make_spec: MakeSpec) -> Non
     assert estimate_size(spec, {"small": 3, "large": 3}).trials == 8
     assert len(analyze(summary.store).analyses) == 2  # no trial is missing
     assert set(run_pilot(spec).seconds) == {("toy.constant", 6, 20), ("toy.constant", 6, 150)}
-    with Store.open(summary.store) as store:
-        assert set(store.texts()) == {"small", "large"}
     with pytest.raises(DataError, match=r"task small: 60 rows, but num_train 6 \+ 2 x num_test 150"):
         check_tasks(make_spec(tasks=[{"use": "toy.words", "name": "small", "options": {"num_rows": 60}}],
                               design=spec.design.model_dump()))  # fmt: skip

@@ -91,7 +91,7 @@ def report_of_run(
     with Store.open(path) as store:
         spec, stored = _read_spec(store, analyses, given), store.methods()
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
-        metrics, texts, sizes, hosts = store.metrics(), store.texts(), store.session_sizes(), store.hosts()
+        metrics, sizes, hosts = store.metrics(), store.session_sizes(), store.hosts()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         extension, rows = run_facts.describe_extension(store), store.row_name()
@@ -128,7 +128,7 @@ def report_of_run(
             *run_facts.warn_of_missing_renderer(spec.report.renderer),
         ),
         tables=(
-            *tables.data_tables(tasks, texts),
+            *tables.data_tables(tasks),
             *tables.method_tables(methods, stored, results, metrics),
             *tables.look_tables(planned_looks, scores.looks.fractions),
         ),
@@ -138,7 +138,6 @@ def report_of_run(
             "identifier": identifier,
             "spec": canonical(spec),
             "data": tasks,
-            "texts": texts,
             "sessions": run_facts.describe_sessions(sessions, sizes, hosts),
             "repeats": [
                 {"method": trial.method, **trial.draw._asdict(), **asdict(repeat)} for trial, repeat in repeats

@@ -426,7 +426,7 @@ def make_printable(report: Report) -> Report:
     return cleaned
 
 
-OF_SEVERAL_LINES = dict.fromkeys(("warnings", "error", "traceback", "texts"), visible_lines)
+OF_SEVERAL_LINES = dict.fromkeys(("warnings", "error", "traceback"), visible_lines)
 """Fields of a report and of its failures whose texts can have several lines, with the function that cleans them."""
 
 

@@ -17,7 +17,7 @@ from peekbench.records.trials import MAX_ERROR, MAX_TRACEBACK
 from peekbench.records.verdicts import Verdict
 from peekbench.report.render.sentences import state
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 
 
 class FailureDocument(BaseModel):
@@ -39,7 +39,7 @@ class ReportDocument(BaseModel):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    schema_version: Literal[10]
+    schema_version: Literal[11]
     """Increases if a field is renamed, removed or changes its meaning."""
     name: str
     headline: str
@@ -65,8 +65,6 @@ class ReportDocument(BaseModel):
     """For a run: the spec with all defaults filled in."""
     data: dict[str, dict[str, Any]] = {}
     """For a run: description of each task's data."""
-    texts: dict[str, dict[str, Any]] = {}
-    """For a run: lengths, tokens and duplicates of each task's texts."""
     sessions: list[dict[str, Any]] = []
     """For a run: versions, commit, machine, command and number of trials of each session."""
     repeats: list[dict[str, Any]] = []

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from peekbench.data.overlap import MAX_CHARACTERS
 from peekbench.data.preflight import majority_share
 from peekbench.data.texts import SIMILARITY
-from peekbench.formatting import pluralize
 from peekbench.records.data import Split
 from peekbench.records.report import Cell, Column, MethodFacts, Table
 from peekbench.records.runs import PlannedLook, StoredMethod
@@ -21,11 +20,9 @@ if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
 
 Descriptions: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""Names of tasks to descriptions of their data or texts, as the store keeps them."""
+"""Names of tasks to descriptions of their data, as the store keeps them."""
 Units: TypeAlias = Mapping[str, Unit]
 """Names of columns to their units."""
-PERCENTILES = ("5", "25", "50", "75", "95")
-LENGTHS: Units = {f"{share}%": "number" for share in PERCENTILES}
 PAIRS = {
     "test-train": "test in train", "test-test": "within test", "train-train": "within train",
     "test-extra": "test in private extra", "extra-test": "private extra in test",
@@ -43,9 +40,9 @@ def _make_table(title: str, units: Units, rows: Iterable[Sequence[Cell]], note: 
     return Table(title, tuple(columns[place] for place in kept), cells, note)
 
 
-def data_tables(tasks: Descriptions, texts: Descriptions) -> list[Table]:
-    """Return the tables on the data of a run: the tasks, copies of rows, and texts as `text_tables` takes them."""
-    return [replace(table, topic="data") for table in (task_table(tasks), *copy_tables(tasks), *text_tables(texts))]
+def data_tables(tasks: Descriptions) -> list[Table]:
+    """Return the tables on the data of a run: the tasks, and copies of rows."""
+    return [replace(table, topic="data") for table in (task_table(tasks), *copy_tables(tasks))]
 
 
 def task_table(tasks: Descriptions) -> Table:
@@ -141,73 +138,6 @@ def method_tables(
     return [replace(table, topic="methods") for table in tables]
 
 
-def text_tables(descriptions: Descriptions) -> list[Table]:
-    """Return tables on the classes and the lengths of the tasks' texts.
-
-    Parameters
-    ----------
-    descriptions
-        Task name to the description that `describe_texts` returns. Tasks with an empty description are
-        left out.
-
-    Returns
-    -------
-    list of Table
-        Empty if no task has texts.
-
-    Examples
-    --------
-    >>> text_tables({"a table of numbers": {}})
-    []
-    """
-    described = {task: texts for task, texts in descriptions.items() if texts}
-    if not described:
-        return []
-    makers = (_class_table, _length_table, _token_table)
-    return [table for make in makers if (table := make(described)).rows]
-
-
-def _class_table(described: Descriptions) -> Table:
-    described = {task: texts for task, texts in described.items() if texts["classes"]}
-    splits = _splits_of(described)
-    rows = [
-        (task, name, count, count / texts.get("rows", sum(texts["classes"].values())),
-         *(texts["splits"].get(split, {}).get(name) for split in splits))
-        for task, texts in described.items()
-        for name, count in texts["classes"].items()
-    ]  # fmt: skip
-    units: dict[str, Unit] = {"task": "text", "class": "text", "rows": "count", "share": "fraction"}
-    units |= dict.fromkeys((f"{split} split" for split in splits), "count")
-    train = "Training, extra"
-    if any(texts["train"] == "balanced" for texts in described.values()):
-        train = "Training sets are balanced over classes; extra"
-    note = f"In the whole data set. {train} and test sets are sampled at random."
-    if splits:
-        note += " With official splits, training sets come from the train split, the others from the test split."
-    return _make_table("Classes", units, rows, note)
-
-
-def _length_table(described: Descriptions) -> Table:
-    rows = [(task, texts["num_texts"], *_lengths(texts["characters"])) for task, texts in described.items()]
-    note = f"Percentiles over the sampled texts. {_sample_in_words(described)}"
-    return _make_table("Text length in characters", {"task": "text", "texts": "count", **LENGTHS}, rows, note)
-
-
-def _token_table(described: Descriptions) -> Table:
-    counts = [
-        (task, method, lengths) for task, texts in described.items() for method, lengths in texts["tokens"].items()
-    ]
-    units: dict[str, Unit] = {"task": "text", "method": "text", **LENGTHS}
-    note = "Tokens as each method counts them."
-    limits: tuple[str, ...] = ()
-    if any(lengths["limit"] is not None for _, _, lengths in counts):
-        limits = ("limit", "cut")
-        units |= {"limit": "number", "truncated": "fraction"}
-        note += " Limit: tokens of a text that the method reads. Truncated: share of texts that are longer."
-    rows = [(task, method, *_lengths(found), *(found[key] for key in limits)) for task, method, found in counts]
-    return _make_table("Text length in tokens", units, rows, note)
-
-
 def copy_tables(tasks: Descriptions) -> list[Table]:
     """Return a table of the copies of rows; none without copies.
 
@@ -248,19 +178,6 @@ def copy_tables(tasks: Descriptions) -> list[Table]:
     )
     table = _make_table("Copies of rows", units, rows, note)
     return [table] if table.rows else []
-
-
-def _lengths(percentiles: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(percentiles[share] for share in PERCENTILES)
-
-
-def _sample_in_words(described: Descriptions) -> str:
-    texts = next(iter(described.values()))
-    num_extra = texts.get("num_extra", texts["num_test"])  # stores of earlier versions lack it
-    return (
-        f"Computed on the first {pluralize(texts['num_subsamples'], 'subsample')} of each task: at most "
-        f"{texts['num_train']:,} training texts, {num_extra:,} extra and {texts['num_test']:,} test texts each."
-    )
 
 
 def look_tables(looks: Sequence[PlannedLook], fractions: Sequence[float]) -> list[Table]:
