@@ -1,4 +1,3 @@
-from .api.draws import draw as draw
 from .api.measuring import measure as measure
 from .api.run import analyze as analyze
 from .api.run import load_run as load_run

@@ -117,10 +117,6 @@ def test_groups_of_a_task_are_the_units(tmp_path: Path) -> None:
         (of_table,) = analyze(texts.sample(frac=1, random_state=0), AnalysisOptions(["summary.texts"])).analyses
         for cell, expected in zip(of_table.tables[0].spread()[1][0], table.spread()[1][0], strict=True):
             assert cell == (pytest.approx(expected) if isinstance(expected, float) else expected)
-    for drawn in pb.draw({**spec, "tasks": [{**task, "options": {**options, "group": "author"}}]}):
-        sets = [{*fit.rows["group"]} for fit in drawn.fits[1:2]]
-        assert sets[0].isdisjoint(drawn.train["group"])
-        assert (drawn.train["group"] == rows["author"][drawn.train["text"]].astype(str).tolist()).all()
     with Store.open(stores["author"]) as opened:
         assert opened.tasks()["rows"]["groups"] == 30
 

@@ -24,7 +24,7 @@ from peekbench.execution.fit_plans import Part, plan_arm
 from peekbench.execution.runner import run
 from peekbench.records.verdicts import TrialEvidence
 from peekbench.report.render.markdown import render_markdown
-from peekbench.results import pair_arms, tidy
+from peekbench.results import tidy
 from peekbench.results.read import StoredPredictions
 from peekbench.seeds import seed_of_fit, seed_of_subsample
 from peekbench.spec.arms import ALL_TEXTS, BASE, EXTRA, TEST
@@ -327,16 +327,6 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
     assert "three times" not in render_markdown(replace(report.document, verdicts=verdicts))
     assert find_wrong_scores(measured.store) == []
     assert "task sets: 30 private extra texts in the place of folds" in describe_rows(measured.spec)
-    drawn = list(pb.draw(spec))
-    fits = [fit for one in drawn for fit in one.fits]
-    for fit in fits[1:6]:
-        assert fit.unlabeled is not None
-        is_private = fit.unlabeled["text"] >= 65
-        assert 0 < is_private.sum() <= 7
-        assert (fit.unlabeled["group"].eq("") == is_private).all()
-    answers = [fit.rows.assign(answer=fit.rows["label"].map(lambda labels: [*reversed(labels)])) for fit in fits]
-    table = tidy(pd.concat(answers).drop(columns="input"), "the fits of a script")
-    assert (table["score"] == 1).all()
 
 
 def test_reports_say_how_often_a_method_with_folds_is_fitted(splits: tuple[Path, Path], tmp_path: Path) -> None:
@@ -385,29 +375,6 @@ def test_extra_texts_without_folds_or_too_few_are_refused(splits: tuple[Path, Pa
         pb.measure(make_model(), **frames, extra=texts * 9, folds=[2, 5], progress=False)
     with pytest.raises(SpecError, match="give `train` and `test`"):
         pb.measure(make_model(), frames["train"], extra=texts)
-
-
-SETS = {"num_train": 20, "num_test": 8, "train": "natural"}
-
-
-@pytest.mark.parametrize("design", [OFFICIAL, SETS], ids=["folds", "sets"])
-def test_fits_of_a_script_have_the_scores_of_the_run(task: dict[str, Any], design: dict[str, Any]) -> None:
-    design = {**design, "num_subsamples": 2}
-    measured = pb.measure(make_model(), {"words": task}, design=design, progress=False)
-    tables = []
-    for drawn in pb.draw({"name": "script", "tasks": [task], "methods": ["controls.null"], "design": design}):
-        for fit in drawn.fits:
-            texts = [*drawn.train["input"], *([] if fit.unlabeled is None else fit.unlabeled["input"])]
-            vectorizer = TfidfVectorizer().fit(texts)
-            svd = TruncatedSVD(2, random_state=drawn.seed).fit(vectorizer.transform(texts))
-            train, rows = (svd.transform(vectorizer.transform(frame["input"])) for frame in (drawn.train, fit.rows))
-            model = LogisticRegression(random_state=drawn.seed).fit(train, drawn.train["label"])
-            tables.append(fit.rows.assign(answer=model.predict(rows)))
-    results = tidy(pd.concat(tables).drop(columns="input"), "the fits of a script")
-    of_run, of_script = (pair_arms(table).reset_index() for table in (pb.load_results(measured.store), results))
-    assert len(of_script) == 2
-    for arm in [arm.name for arm in measured.spec.arms]:
-        assert of_script[arm].tolist() == pytest.approx(of_run[arm].tolist())
 
 
 def test_rows_of_several_fits_are_averaged_or_refused() -> None:

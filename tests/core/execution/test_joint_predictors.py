@@ -10,7 +10,6 @@ import pytest
 
 import peekbench as pb
 from peekbench import Estimate
-from peekbench.errors import SpecError
 from peekbench.results.read import StoredPredictions
 from peekbench.store.reader import Store
 
@@ -99,10 +98,3 @@ def test_an_independent_method_has_the_same_scores_alone() -> None:
     run = pb.measure("classic.lsa", "docstrings.numpy", arms=["base", "extra", "test", "alone"], num_train=30,
                      num_test=30, num_subsamples=2, progress=False, options={"num_components": 3})  # fmt: skip
     assert run.arms["alone"].tolist() == pytest.approx(run.arms["extra"].tolist())
-
-
-def test_rows_of_batches_are_not_drawn_for_scripts() -> None:
-    spec = {"name": "mine", "tasks": ["docstrings.numpy"], "methods": ["controls.null"], "design": {
-        "num_train": 30, "num_test": 30, "num_subsamples": 2}, "arms": ["base", "extra", "test", "alone"]}  # fmt: skip
-    with pytest.raises(SpecError, match="predict the rows of the arm extra in batches, and add them to the table with"):
-        next(pb.draw(spec))
