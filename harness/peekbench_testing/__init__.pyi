@@ -2,7 +2,6 @@ from .case import Case as Case
 from .case import make_case as make_case
 from .contracts import ContractTests as ContractTests
 from .contracts import check_entry as check_entry
-from .fresh_process import check_module_light as check_module_light
 from .methods import METHOD_CHECKS as METHOD_CHECKS
 from .observers import sample_events as sample_events
 from .runner import CheckOutcome as CheckOutcome

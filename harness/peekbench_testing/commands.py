@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
-from shlex import quote
 from textwrap import indent
 from traceback import format_exception
 from typing import Annotated
@@ -13,7 +10,7 @@ from typing import Annotated
 import typer
 
 from peekbench.cli.output import FAILED, echo
-from peekbench.errors import PeekbenchError, PluginError, SpecError
+from peekbench.errors import PluginError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.records.data import SourceRef
 from peekbench.spec.components import TaskSpec, make_component, parse_options
@@ -32,10 +29,6 @@ def check(
         str | None,
         typer.Option(help="Options of the data source, as YAML: '{path: reviews.csv}'."),
     ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(min=0.001, help="Seconds that each fit and each prediction of a method may take. Default: 300."),
-    ] = None,
 ) -> None:
     """Check an entry of a plugin, such as a method or a data source, against its contract.
 
@@ -48,7 +41,7 @@ def check(
         if len(kinds) > 1:
             echo(f"{kind} {use}:")
         try:
-            for outcome in iterate_checks(kind, use, values, source, timeout):
+            for outcome in iterate_checks(kind, use, values, source):
                 if outcome.was_run:
                     note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
                     echo(f"{'passed ' if outcome.passed else 'FAILED '} {outcome.name}{note}")
@@ -92,9 +85,6 @@ def new(
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder for the files. Default: peekbench-NAME."),
     ] = None,
-    install: Annotated[
-        bool, typer.Option("--install", help="Also install the plugin with pip, in editable mode.")
-    ] = False,
 ) -> None:
     """Write a new plugin: a working example to edit, with tests, a spec and CI. Existing files are never overwritten.
 
@@ -104,22 +94,8 @@ def new(
     folder = Path(plugin.distribution) if folder is None else folder
     for path in write_plugin(plugin, folder):
         echo(f"written: {path}")
-    commands = list_commands(plugin, folder)
-    if install:
-        _install(folder)
-        commands = commands[1:]
-    echo(f"\nTo {'' if install else 'install, '}check and use the plugin:\n")
-    for command in commands:
+    echo("\nTo install, check and use the plugin:\n")
+    for command in list_commands(plugin, folder):
         echo(f"    {command}")
     echo(f"\nThen edit {folder / 'src' / plugin.package / '__init__.py'}.")
     echo(f"Delete runs/{plugin.name}.sqlite before you run edited code, because stored trials are not repeated.")
-
-
-def _install(folder: Path) -> None:
-    """Install a distribution into the environment of this process."""
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", str(folder)]
-    if subprocess.run(pip, check=False).returncode:  # noqa: S603 - the user asks for it
-        raise PeekbenchError(
-            f"pip cannot install {folder}, whose files are complete; repair the cause and use "
-            f"`pip install --editable {quote(str(folder))}`"
-        )

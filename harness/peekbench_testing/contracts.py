@@ -41,7 +41,7 @@ class Contract:
     checks: Checks
     """Checks in the order in which they are done."""
     make: Callable[..., AbstractContextManager[Any]]
-    """Function of the name of an entry, options, data and, for methods, a time limit: makes the argument of a check."""
+    """Function of the name of an entry, options and data: makes the argument of a check."""
     num_required: int = 1
     """Number of first checks on which all others depend."""
     data: str = ""
@@ -49,7 +49,7 @@ class Contract:
 
 
 CONTRACTS: Mapping[str, Contract] = {
-    "method": Contract(METHOD_CHECKS, method_to_check, num_required=2, data="task"),
+    "method": Contract(METHOD_CHECKS, method_to_check, num_required=3, data="task"),
     "data source": Contract(SOURCE_CHECKS, source_to_check),
     "analysis": Contract(ANALYSIS_CHECKS, analysis_to_check, data="results"),
     "executor": Contract(EXECUTOR_CHECKS, executor_to_check),
@@ -88,9 +88,7 @@ def find_kinds(use: str) -> list[str]:
 
 
 @contextmanager
-def open_checks(
-    kind: str, use: str, options: Mapping[str, Any], data: Data = None, timeout: float | None = None
-) -> Iterator[CheckRun]:
+def open_checks(kind: str, use: str, options: Mapping[str, Any], data: Data = None) -> Iterator[CheckRun]:
     """Prepare an entry of a kind, as `find_kinds` returns it, for its checks."""
     contract, use = CONTRACTS[kind], locate_code(use, Path.cwd())
     given = ""
@@ -98,24 +96,17 @@ def open_checks(
         given = "task" if isinstance(data, Dataset | SourceRef) else "results"
     if given and given != contract.data:
         raise SpecError(f"{use} is of the kind {kind}, which is not checked on a {given}; omit the {given}")
-    if timeout is not None and kind != "method":
-        raise SpecError(f"{use} is of the kind {kind}, and `timeout` limits the calls of methods; omit it")
-    arguments = (use, options, data) if timeout is None else (use, options, data, timeout)
-    with contract.make(*arguments) as subject:
+    with contract.make(use, options, data) as subject:
         yield CheckRun(contract.checks, subject, contract.num_required)
 
 
-def iterate_checks(
-    kind: str, use: str, options: Mapping[str, Any], data: Data = None, timeout: float | None = None
-) -> Iterator[CheckOutcome]:
+def iterate_checks(kind: str, use: str, options: Mapping[str, Any], data: Data = None) -> Iterator[CheckOutcome]:
     """Do all checks of an entry of a kind, one after the other."""
-    with open_checks(kind, use, options, data, timeout) as checks:
+    with open_checks(kind, use, options, data) as checks:
         yield from checks
 
 
-def check_entry(
-    use: str, options: Mapping[str, Any] | None = None, *, data: Data = None, timeout: float | None = None
-) -> list[CheckOutcome]:
+def check_entry(use: str, options: Mapping[str, Any] | None = None, *, data: Data = None) -> list[CheckOutcome]:
     """Do all contract checks of an entry.
 
     Methods are prepared first, for example their models are downloaded to the cache. Files that they write to
@@ -133,8 +124,6 @@ def check_entry(
         What to check on, by default synthetic data: at least 120 rows or their data source for a method, a
         results table for an analysis, as `peekbench.load_results` returns it. If a method loads the data of its task
         again (`load_dataset(task.source)`), it gets these rows.
-    timeout
-        Seconds that each fit and each prediction of a method may take; by default 300.
 
     Returns
     -------
@@ -157,7 +146,7 @@ def check_entry(
     >>> all(outcome.passed for outcome in outcomes)
     True
     """
-    outcomes = (iterate_checks(kind, use, options or {}, data, timeout) for kind in find_kinds(use))
+    outcomes = (iterate_checks(kind, use, options or {}, data) for kind in find_kinds(use))
     return [outcome for of_kind in outcomes for outcome in of_kind]
 
 
@@ -184,8 +173,6 @@ class ContractTests:
     """Name of the entry in specs; see `check_entry`."""
     options: ClassVar[Mapping[str, Any]] = {}
     """Options as in a spec."""
-    timeout: ClassVar[float | None] = None
-    """Seconds that each fit and each prediction of a method may take; by default 300."""
     _prepared: ClassVar[ExitStack]
     runs: ClassVar[Mapping[str, CheckRun]]
     """The checks by kind, once the entry is prepared."""
@@ -203,8 +190,7 @@ class ContractTests:
         """Prepare the entry; pytest calls this before the first test."""
         cls._prepared = ExitStack()
         cls.runs = {
-            kind: cls._prepared.enter_context(open_checks(kind, cls.use, cls.options, timeout=cls.timeout))
-            for kind in find_kinds(cls.use)
+            kind: cls._prepared.enter_context(open_checks(kind, cls.use, cls.options)) for kind in find_kinds(cls.use)
         }
 
     @classmethod

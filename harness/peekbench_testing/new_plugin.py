@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -15,7 +14,6 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from peekbench.errors import PeekbenchError
-from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.names import find_nearest, join_name
 from peekbench.plugins.validation import ENTRY_NAME
@@ -39,18 +37,10 @@ def check_name(name: str) -> None:
             f"a plugin cannot be named {name!r}: use up to {MAX_NAME} lowercase letters and digits, beginning with a "
             f"letter, with '_' between words, and no word that YAML reads as another value, such as 'null'"
         )
-    taken = _find_installed(name)
-    if taken:
-        raise PeekbenchError(f"cannot name a plugin {name!r}: {taken}; choose another name, for example 'my_{name}'")
-
-
-def _find_installed(name: str) -> str:
-    """Return a clause about the installed plugin or package that has a name; empty if there is none."""
-    for plugin, (point, *_) in registry.installed().items():
-        if plugin.lower().replace("-", "_") == name:
-            return f"{point.dist.name if point.dist else point.value} has a plugin of this name"
-    package = f"peekbench_{name}"
-    return f"a package {package} is installed" if find_spec(package) else ""
+    if name in registry.installed() or find_spec(f"peekbench_{name}"):
+        raise PeekbenchError(
+            f"a plugin or package of the name {name!r} is installed; choose another name, for example 'my_{name}'"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +170,7 @@ def list_commands(plugin: NewPlugin, folder: Path) -> list[str]:
 
 
 def write_plugin(plugin: NewPlugin, folder: Path) -> list[Path]:
-    """Write the files of a plugin, or none of them.
+    """Write the files of a plugin, none of which may exist.
 
     Parameters
     ----------
@@ -201,23 +191,16 @@ def write_plugin(plugin: NewPlugin, folder: Path) -> list[Path]:
     """
     files = {folder / path: text for path, text in render_plugin(plugin).items()}
     if existing := [path for path in files if path.exists() or path.is_symlink()]:
-        others = f" and {pluralize(len(existing) - 1, 'other')}" if len(existing) > 1 else ""
         raise PeekbenchError(
-            f"{folder} already contains {existing[0].relative_to(folder)}{others}, and files are never overwritten; "
-            "choose another folder with --folder"
+            f"{folder} already contains {existing[0].relative_to(folder)}, and files are never overwritten; choose "
+            "another folder with --folder"
         )
-    written: list[Path] = []
     try:
         for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8", newline="\n") as file:
-                written.append(path)
-                file.write(text)
+            path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        with suppress(OSError):
-            for path in written:
-                path.unlink()
         raise PeekbenchError(
             f"cannot write {error.filename or folder}: {error.strerror}; choose another folder with --folder"
         ) from error
-    return written
+    return list(files)

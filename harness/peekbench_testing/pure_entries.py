@@ -1,12 +1,9 @@
-"""Contract checks of data sources, analyses and report formats, which must return the same at every call.
-
-Each is checked as a `PureCall`, whose first call also reveals changes of its arguments.
-"""
+"""Contract checks of data sources, analyses and report formats, which must return the same in every process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,11 +21,10 @@ from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import find_format
 from peekbench.records.data import Dataset, Folders
 from peekbench.records.report import Analysis, Report
-from peekbench.records.runs import DesignPoint, PlannedDesign
 from peekbench.report.render.files import list_files, write_format
 from peekbench.spec.components import AnalysisSpec, TaskSpec, make_component
-from peekbench_testing.fresh_process import CallReport, call, check_light_import
-from peekbench_testing.runner import GENERATORS, Checks, Memo, call_with_seed, preserved_state
+from peekbench_testing.fresh_process import call
+from peekbench_testing.runner import Checks, Memo
 from peekbench_testing.samples import SamplePredictions, sample_report, sample_results
 
 if TYPE_CHECKING:
@@ -52,7 +48,7 @@ class PureCall:
     describe: Callable[[Any], str] = repr
     """Function of the result, whose return values are compared."""
     memo: Memo = field(default_factory=Memo, repr=False, compare=False)
-    """Results that several checks use."""
+    """The result, which several checks use."""
 
     @property
     def entry(self) -> Any:
@@ -63,75 +59,27 @@ class PureCall:
         """Return the result of the first call; the function is called once."""
         return self.memo.share("value", partial(self.function, *self.arguments))
 
-    def first(self) -> str:
-        """Describe the result of the first call."""
-        return self.describe(self.value())
-
-    def again(self) -> str:
-        """Call the function again."""
-        return _describe(self.describe, self.function, *self.arguments)
-
-    def seeded(self) -> str:
-        """Describe the result of a call with another state of the global generators; the function is called once."""
-        return self.memo.share("seeded", lambda: call_with_seed(self.again))
-
-    def elsewhere(self) -> CallReport:
-        """Describe the result in a new process; the function is called once."""
-        arguments = _describe, self.describe, self.function, *self.arguments
-        return self.memo.share("elsewhere", partial(call, self.use, *arguments))
-
-
-def _describe(describe: Callable[[Any], str], function: Callable[..., Any], *arguments: Any) -> str:
-    return describe(function(*arguments))
-
 
 def check_value(subject: PureCall) -> None:
     """Check that the function works."""
     subject.value()
 
 
-def check_second_call(subject: PureCall) -> None:
-    """Check that the second call returns the same."""
-    first = subject.first()
-    with suppress(ContractError):  # another check reports a change of the generators
-        if subject.seeded() == first:
-            return
-    if subject.again() != first:
+def check_repeated(subject: PureCall) -> None:
+    """Check that a second call, and one in a new process, with other hashes of texts, return the same."""
+    first = subject.describe(subject.value())
+    arguments = subject.describe, subject.function, *subject.arguments
+    if _describe(*arguments) != first:
         raise ContractError(f"the second call gives another result; {subject.remedy}")
-
-
-def check_generators(subject: PureCall) -> None:
-    """Check that the function neither uses nor changes the global random generators."""
-    first = subject.first()
-    if subject.seeded() != first and subject.again() == first:
-        raise ContractError(f"the result depends on the state of {GENERATORS}; {subject.remedy}")
-
-
-def check_new_process(subject: PureCall) -> None:
-    """Check that a new process, with other hashes of texts, another id and another time, gives the same result."""
-    first = subject.first()
-    if subject.elsewhere().value != first:
+    if call(subject.use, _describe, *arguments) != first:
         raise ContractError(
             "another process gives another result; do not use `hash`, the order of a set, the process id or the time; "
             f"{subject.remedy}"
         )
 
 
-def check_state(subject: PureCall) -> None:
-    """Check that the function leaves the state of its process unchanged, and no thread, process or file behind."""
-    subject.elsewhere().require_clean()
-
-
-def _make_checks(result: str, own: Checks) -> Checks:
-    """Return the checks of a kind: those of its own, and those of all pure functions."""
-    return {
-        **own,
-        f"same {result} at every call": check_second_call,
-        "global random state is unused and unchanged": check_generators,
-        f"same {result} in every process": check_new_process,
-        "the state of the process is unchanged": check_state,
-        "importing the plugin is fast": check_light_import,
-    }
+def _describe(describe: Callable[[Any], str], function: Callable[..., Any], *arguments: Any) -> str:
+    return describe(function(*arguments))
 
 
 # Data sources
@@ -139,16 +87,9 @@ def _make_checks(result: str, own: Checks) -> Checks:
 
 @contextmanager
 def source_to_check(use: str, options: Mapping[str, Any], _: None) -> Iterator[PureCall]:
-    """Load the rows of a data source; unavailable data are no error of the source, and are raised."""
+    """Make a call of a data source."""
     spec = make_component(TaskSpec, use, options)
-    source = make_source_call(spec.use, spec.entry, spec.options, Folders(spec=Path.cwd(), cache=cache_folder()))
-    with preserved_state():
-        try:
-            source.value()
-        except Exception as error:  # another one is raised again by the first check
-            if isinstance(error, PeekbenchError) and not isinstance(error, ContractError):
-                raise
-    yield source
+    yield make_source_call(spec.use, spec.entry, spec.options, Folders(spec=Path.cwd(), cache=cache_folder()))
 
 
 def make_source_call(use: str, entry: DataSourceEntry, options: Options, folders: Folders) -> PureCall:
@@ -194,7 +135,11 @@ def check_facts(source: PureCall) -> None:
             raise ContractError(f"facts.{name} is {known!r}, but the rows have {actual!r}; correct the facts")
 
 
-SOURCE_CHECKS = _make_checks("rows", {"the rows are valid": check_rows, "facts agree with the rows": check_facts})
+SOURCE_CHECKS: Checks = {
+    "the rows are valid": check_rows,
+    "facts agree with the rows": check_facts,
+    "same rows in every process": check_repeated,
+}
 
 
 # Analyses
@@ -268,25 +213,11 @@ def check_designs(analysis: PureCall) -> None:
             ) from error
 
 
-def check_forecast(analysis: PureCall) -> None:
-    """Check that a forecast returns the same `Analysis` at every call, if the entry has one."""
-    entry, options, _ = analysis.arguments
-    if entry.forecast is None:
-        return
-    design = PlannedDesign(("first", "second"), (DesignPoint(50, 100, 20, ("task 0", "task 1")),))
-    first, second = (repr(_check_analysis(entry.forecast(design, options=options))) for _ in range(2))
-    if first != second:
-        raise ContractError("forecast gives another result at the second call; take the seed from the options")
-
-
-ANALYSIS_CHECKS = _make_checks(
-    "analysis",
-    {
-        "returns an analysis and leaves the results unchanged": check_value,
-        "other designs are analyzed or refused": check_designs,
-        "forecasts are repeatable": check_forecast,
-    },
-)
+ANALYSIS_CHECKS: Checks = {
+    "returns an analysis and leaves the results unchanged": check_value,
+    "other designs are analyzed or refused": check_designs,
+    "same analysis in every process": check_repeated,
+}
 
 
 # Report formats
@@ -321,4 +252,7 @@ def check_reports(written: PureCall) -> None:
         pass  # a format of runs, which a report without one lacks
 
 
-FORMAT_CHECKS = _make_checks("files", {"writes reports with all parts and with none": check_reports})
+FORMAT_CHECKS: Checks = {
+    "writes reports with all parts and with none": check_reports,
+    "same files in every process": check_repeated,
+}

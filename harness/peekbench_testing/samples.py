@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUM_TRAIN, NUM_TEST = 50, 100
-LONG_EVERY, LONG_PARTS = 5, 20  # every fifth text has about 2,000 characters, made of 20 texts
+LONG_EVERY, LONG_PARTS = 10, 10  # every tenth text has about 1,000 characters, made of 10 texts
 COLUMNS = ["task", "method", "num_train", "num_test", "subsample", "arm", "score"]
 
 
@@ -256,25 +256,21 @@ def _read_sample_run() -> RunContent:
     )
 
 
-def sample_kind(kind: str, texts: Dataset, num_levels: int) -> Dataset:
-    """Return synthetic rows of a kind of task, as many as there are texts."""
-    num_rows = len(texts.inputs)
-    match kind:
-        case "regression":
-            return sample_numbers(num_rows)
-        case "tabular_classification":
-            return sample_features(num_rows, num_classes=num_levels)
-        case "text_regression":
-            return Dataset(texts.inputs, np.array(texts.labels, dtype=float), kind="regression")
-        case "language_modeling":
-            return Dataset(texts.inputs, kind="language_modeling")
-        case "generation":
-            return Dataset(texts.inputs, name_labels(texts.labels, texts.class_names), kind="generation")
-        case "multilabel":
-            return _with_label_sets(texts)
-        case "tabular_multilabel":
-            return _with_label_sets(sample_features(num_rows, num_classes=3))
-    return texts
+def sample_rows(kinds: Collection[str]) -> Dataset:
+    """Return synthetic rows of one of some kinds of tasks; every tenth text is long."""
+    if "regression" in kinds and "classification" not in kinds:
+        return sample_numbers()
+    features, texts = sample_features(num_classes=3), _with_long_texts(sample_texts())
+    samples = {
+        "classification": texts,
+        "tabular_classification": features,
+        "text_regression": Dataset(texts.inputs, np.array(texts.labels, dtype=float), kind="regression"),
+        "language_modeling": Dataset(texts.inputs, kind="language_modeling"),
+        "multilabel": _with_label_sets(texts),
+        "tabular_multilabel": _with_label_sets(features),
+        "generation": Dataset(texts.inputs, name_labels(texts.labels, texts.class_names), kind="generation"),
+    }
+    return next(sample for kind, sample in samples.items() if kind in kinds)
 
 
 def _with_label_sets(dataset: Dataset) -> Dataset:
@@ -284,10 +280,10 @@ def _with_label_sets(dataset: Dataset) -> Dataset:
     return replace(dataset, labels=labels, kind="multilabel")
 
 
-def sample_long_texts(num_rows: int) -> Dataset:
-    """Return texts of two classes, some of which are long."""
-    dataset = sample_texts(num_rows, num_classes=2)
-    texts = list(dataset.inputs)
-    for row in range(0, num_rows, LONG_EVERY):
-        texts[row] = " ".join(dataset.inputs[(row + 2 * part) % num_rows] for part in range(LONG_PARTS))  # of its class
+def _with_long_texts(dataset: Dataset) -> Dataset:
+    """Return rows some of whose texts are made of many texts of their class."""
+    texts, num_classes = list(dataset.inputs), len(dataset.class_names)
+    for row in range(0, len(texts), LONG_EVERY):
+        parts = [(row + num_classes * part) % len(texts) for part in range(LONG_PARTS)]
+        texts[row] = " ".join(dataset.inputs[part] for part in parts)
     return replace(dataset, inputs=texts)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from process_checks import IN_NEW_PROCESS
+from process_checks import IN_NEW_PROCESS, check_in_this_process
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 from scipy.special import softmax
@@ -95,20 +95,14 @@ def test_methods_fulfill_the_contract(
         labels = np.arange(180) % 3
         dataset = Dataset(rows_of(2 * np.eye(3, 8), labels, np.random.default_rng(0)), labels, ("a", "b", "c"))
     case = make(method, options, dataset)
-    # These checks start processes: one test of the plugin, and those of each method on texts, are enough.
-    skipped = set(IN_NEW_PROCESS) if kind == "arrays" else {"importing the plugin is fast"}
-    assert skipped < METHOD_CHECKS.keys()
-    for name, check in METHOD_CHECKS.items():
-        if name not in skipped:
-            check(case)
+    check_in_this_process(case)
+    if kind == "texts":
+        for name in IN_NEW_PROCESS:
+            METHOD_CHECKS[name](case)
     assert not np.allclose(case.predict(None), case.predict(case.unlabeled), atol=1e-4)
     metrics = case.fit(case.unlabeled).metrics
     assert set(metrics) == set(case.entry.metrics)
     assert np.isfinite(list(metrics.values())).all()
-
-
-def test_importing_the_plugin_is_fast(make: Callable[..., Case]) -> None:
-    METHOD_CHECKS["importing the plugin is fast"](make("bm25"))
 
 
 def test_specs_of_tabular_tasks_take_the_methods_on_features(tmp_path: Path) -> None:

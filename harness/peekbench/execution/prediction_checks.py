@@ -94,9 +94,7 @@ def compute_scores(
     return score_all(task.kind, ScoringInput(predicted, labels, task.num_classes, texts))
 
 
-def check_predictions(
-    predictions: object, num_inputs: int, task: Task, *, sum_tolerance: float = SUM_TOLERANCE
-) -> None:
+def check_predictions(predictions: object, num_inputs: int, task: Task) -> None:
     """Refuse predictions that cannot be scored.
 
     Parameters
@@ -109,8 +107,6 @@ def check_predictions(
         Number of inputs that the predictor received.
     task
         Its kind and classes determine the expected shape.
-    sum_tolerance
-        Largest difference between 1 and the sum of the probabilities of an input.
 
     Raises
     ------
@@ -129,9 +125,9 @@ def check_predictions(
         array = _check_numbers(predictions, (num_inputs, task.num_classes), "predictions")
         _refuse_negative(array)
         if task.kind == "multilabel":
-            _check_label_probabilities(array, sum_tolerance)
+            _check_label_probabilities(array)
         else:
-            _check_sums(array, sum_tolerance)
+            _check_sums(array)
         return
     array = _check_numbers(predictions, (num_inputs,), "predictions")
     if task.kind == "language_modeling":
@@ -386,8 +382,8 @@ def _refuse_negative(array: FloatArray) -> None:
         )
 
 
-def _check_label_probabilities(array: FloatArray, tolerance: float) -> None:
-    if array.max() > 1 + tolerance:
+def _check_label_probabilities(array: FloatArray) -> None:
+    if array.max() > 1 + SUM_TOLERANCE:
         row = int(array.max(axis=1).argmax())
         raise ContractError(
             f"predictions contain {float(array[row].max()):.6g} in row {row}; return the probability of each label of "
@@ -395,9 +391,9 @@ def _check_label_probabilities(array: FloatArray, tolerance: float) -> None:
         )
 
 
-def _check_sums(array: FloatArray, sum_tolerance: float) -> None:
+def _check_sums(array: FloatArray) -> None:
     deviations = np.abs(array.sum(axis=1, dtype=np.float64) - 1)
-    if deviations.max() > sum_tolerance:
+    if deviations.max() > SUM_TOLERANCE:
         row = int(deviations.argmax())
         remedy = "return probabilities over the task's classes only"
         if deviations.max() < BFLOAT16_TOLERANCE:
