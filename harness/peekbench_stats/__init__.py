@@ -19,7 +19,6 @@ from peekbench_stats.looks import (
 from peekbench_stats.multiple_testing import hierarchical_rejections, holm, selection_level
 from peekbench_stats.sign_flips import SignFlips, sign_flip_test, sign_flip_test_of_counts, stratified_sign_flip_test
 from peekbench_stats.t_tests import t_test, welch_satterthwaite
-from peekbench_stats.task_correlation import TaskCorrelation, correlate_tasks
 
 __all__ = [
     "EXTENSION_SHARE",
@@ -27,9 +26,7 @@ __all__ = [
     "CrossedMean",
     "NominalAlpha",
     "SignFlips",
-    "TaskCorrelation",
     "confidence_sequence_level",
-    "correlate_tasks",
     "cross_interval",
     "cross_p_value",
     "cross_texts",

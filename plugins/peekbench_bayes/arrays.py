@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -25,7 +24,6 @@ from peekbench.results import (
     score_units,
 )
 from peekbench_bayes.options import Effect, Meta, OfScore
-from peekbench_stats import correlate_tasks
 
 ARMS = {"bias": ("extra", "test"), "boost": ("base", "extra")}
 """Control and treatment arm of each effect."""
@@ -144,26 +142,12 @@ def _to_array(
 
 
 def warn_of_shared_draws(results: pd.DataFrame) -> tuple[str, ...]:
-    """Return a warning if tasks share draws, for which no model accounts, about their largest correlation."""
-    found = [
-        (correlation, configuration.label)
-        for configuration in configurations(results).configurations
-        if configuration.shares_draws
-        and (
-            correlation := correlate_tasks(
-                list(configuration.scores["bias"].values()), list(configuration.subsamples.values())
-            )
-        )
-    ]
-    if not found:
+    """Return a warning if tasks share draws, for which no model accounts."""
+    if not any(configuration.shares_draws for configuration in configurations(results).configurations):
         return ()
-    correlation, label = max(found, key=lambda pair: pair[0].mean)
-    factor = math.sqrt(1 + (correlation.num_tasks - 1) * max(correlation.mean, 0.0))
     return (
-        f"{label}: {correlation.num_tasks} tasks share draws, and their biases have a correlation of "
-        f"{correlation.mean:+.2f} [{correlation.low:+.2f}, {correlation.high:+.2f}]. The model assumes independent "
-        f"draws, so an interval of an average over tasks should be about {factor:.1f} times as long. Prefer `summary`, "
-        f"which accounts for this. {SHARED_DRAWS}",
+        "Tasks share draws, but the model assumes independent draws, so intervals of averages over tasks can be too "
+        f"short. Prefer `summary`, which accounts for this. {SHARED_DRAWS}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of a results table: dependent base arms, duplicated rows, and unexpected counts."""
+"""Checks of a results table: dependent base arms, copied rows, and equal arms."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ class Consistency(Options):
 
     level: float = Field(default=0.01, gt=0, lt=1)
     """Probability of one or more false positives, over all statistical tests, in a table without errors."""
-    shared_base: bool | None = None
-    """Whether all methods have the same base arm; by default, methods that name the same model do."""
-    majority: dict[str, float] = Field(default_factory=dict)
-    """Share of the majority class, or 1 / classes, by task; for tables without a column `majority`."""
 
 
 @hookimpl
@@ -27,7 +23,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             options=Consistency,
             analyze="peekbench_consistency.analysis:check_consistency",
             sees_controls=True,
-            summary="errors in the table: base arms that depend on num_test, duplicated rows, odd counts",
+            summary="errors in the table: base arms that depend on num_test, copied rows, equal arms",
         ),
         AnalyzerEntry(
             name="quick",

@@ -6,8 +6,7 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Options, Table
 from peekbench_consistency import Consistency
-from peekbench_consistency.base_arms import compare_methods, compare_sizes
-from peekbench_consistency.correlations import find_correlated_tasks
+from peekbench_consistency.base_arms import compare_sizes
 from peekbench_consistency.findings import Finding, WideTable, make_wide, summarize
 from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws
 from peekbench_consistency.scores import (
@@ -15,23 +14,16 @@ from peekbench_consistency.scores import (
     find_equal_arms,
     find_few_subsamples,
     find_majority_guessing,
-    find_unequal_sizes,
-    find_unexpected_controls,
-    find_unexpected_counts,
 )
 
-FAMILIES = 6  # statistical tests: controls, base by size, base by method, equal arms, constant arms, correlated tasks
+FAMILIES = 3  # statistical tests: base by size, equal arms, constant arms
 CHECKS = (
-    "controls without their known bias",
-    "base arms that depend on num_test or on the method",
+    "base arms that depend on num_test",
     "duplicated and copied rows",
     "rows of different draws",
     "equal arms",
     "arms that never change",
-    "accuracies that are not multiples of 1/num_test",
     "too few subsamples for a verdict",
-    "unequal numbers of subsamples",
-    "correlated tasks",
     "scores not above the majority class",
 )
 SEVERITIES = ("error", "warning", "info")
@@ -49,7 +41,7 @@ def check_consistency(results: pd.DataFrame, *, options: Consistency) -> Analysi
     results
         The results table.
     options
-        Level, and facts about the tasks.
+        The level.
 
     Returns
     -------
@@ -81,19 +73,14 @@ def check_quickly(results: pd.DataFrame, *, options: Options) -> Analysis:
 def _run_checks(table: WideTable, options: Consistency) -> list[Finding]:
     """Return all findings, errors first."""
     level = options.level / FAMILIES
-    findings = find_unexpected_controls(table, level)
-    if "base" in table.arms:
-        findings += [*compare_sizes(table, level), *compare_methods(table, options.shared_base, level)]
-    findings += [
+    findings = [
+        *compare_sizes(table, level),
         *find_copied_blocks(table),
         *find_mismatched_draws(table),
         *find_equal_arms(table, level),
         *find_constant_arms(table, level),
-        *find_unexpected_counts(table),
         *find_few_subsamples(table),
-        *find_unequal_sizes(table),
-        *find_correlated_tasks(table, level),
-        *find_majority_guessing(table, options.majority),
+        *find_majority_guessing(table),
     ]
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 

@@ -1,10 +1,11 @@
-"""Checks of base arms, which see no unlabeled texts: neither their number nor the method can change their scores."""
+"""Checks of base arms, which see no unlabeled texts: their number cannot change their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from peekbench_consistency.findings import (
     WideTable,
     as_mapping,
     format_p,
-    join_locations,
     join_names,
 )
 from peekbench_stats import holm, welch_satterthwaite
@@ -29,14 +29,14 @@ GROUP = ("method", "model", "num_train")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Mean base scores of one pair of sizes, or of methods, by task and on average."""
+    """Mean base scores of one pair of sizes, by task and on average."""
 
     values: dict[str, Any]
     """Columns that both have in common."""
     first: Any
-    """The first size or method."""
+    """The first size."""
     second: Any
-    """The second size or method."""
+    """The second size."""
     tasks: tuple[str, ...]
     differences: FloatArray
     """Second minus first by task, then the average over tasks: (n_tasks + 1,)."""
@@ -62,25 +62,28 @@ def compare_sizes(table: WideTable, level: float) -> list[Finding]:
     list of Finding
         One error per size that differs.
     """
-    comparisons = [
-        comparison
-        for key, group in table.rows.groupby(list(GROUP), sort=False)
-        for parts in combinations([part for part in group.groupby("num_test") if part[0] != UNKNOWN], 2)
-        if (comparison := _compare_sizes(table, as_mapping(key, GROUP), parts)).tasks
-    ]
-    adjusted = adjust(comparisons)
-    findings = []
-    for key in dict.fromkeys(tuple(comparison.values.values()) for comparison in comparisons):
-        pairs = [
-            (comparison, p)
-            for comparison, p in zip(comparisons, adjusted, strict=True)
-            if tuple(comparison.values.values()) == key
+    findings: list[Finding] = []
+    if "base" not in table.arms:
+        return findings
+    groups = [
+        [
+            comparison
+            for parts in combinations([part for part in group.groupby("num_test") if part[0] != UNKNOWN], 2)
+            if (comparison := _compare_sizes(table, as_mapping(key, GROUP), parts)).tasks
         ]
-        reference = _reference_size(pairs, table, as_mapping(key, GROUP), level)
+        for key, group in table.rows.groupby(list(GROUP), sort=False)
+    ]
+    if not any(groups):
+        return findings
+    adjusted = iter(holm(np.concatenate([comparison.p for group in groups for comparison in group])).tolist())
+    for group in groups:
+        pairs = [(comparison, np.array(list(islice(adjusted, len(comparison.p))))) for comparison in group]
+        if not pairs:
+            continue
+        reference = _reference_size(pairs, table, level)
         for comparison, p in pairs:
             if reference in (comparison.first, comparison.second) and p.min() <= level:
-                size = comparison.second if comparison.first == reference else comparison.first
-                findings.append(_size_finding(table, comparison, p, size, level))
+                findings.append(_size_finding(table, comparison, p, reference, level))
     return findings
 
 
@@ -117,27 +120,23 @@ def _moments(rows: pd.DataFrame, num_scored: float) -> dict[str, tuple[float, fl
     }
 
 
-def _select(table: WideTable, values: dict[str, Any]) -> pd.DataFrame:
-    rows = table.rows
-    for name, value in values.items():
-        rows = rows[rows[name] == value]
-    return rows
-
-
-def _reference_size(
-    pairs: Sequence[tuple[Comparison, FloatArray]], table: WideTable, values: dict[str, Any], level: float
-) -> Any:
+def _reference_size(pairs: Sequence[tuple[Comparison, FloatArray]], table: WideTable, level: float) -> int:
     """Return the size that differs from the fewest others; of several, the one with the most subsamples."""
-    subsamples = _select(table, values).groupby("num_test").size()
-    differing = dict.fromkeys([size for comparison, _ in pairs for size in (comparison.first, comparison.second)], 0)
+    rows = table.rows
+    for name, value in pairs[0][0].values.items():
+        rows = rows[rows[name] == value]
+    subsamples = rows.groupby("num_test").size()
+    differing: Counter[int] = Counter()
     for comparison, p in pairs:
         for size in (comparison.first, comparison.second):
             differing[size] += int(p.min() <= level)
     return min(differing, key=lambda size: (differing[size], -subsamples[size]))
 
 
-def _size_finding(table: WideTable, comparison: Comparison, p: FloatArray, size: int, level: float) -> Finding:
-    sign, reference = (1, comparison.first) if size == comparison.second else (-1, comparison.second)
+def _size_finding(table: WideTable, comparison: Comparison, p: FloatArray, reference: int, level: float) -> Finding:
+    sign, size = 1, comparison.second
+    if size == reference:
+        sign, size = -1, comparison.first
     differing = sorted(
         (position for position in range(len(comparison.tasks)) if p[position] <= level),
         key=lambda position: -abs(comparison.differences[position]),
@@ -146,11 +145,10 @@ def _size_finding(table: WideTable, comparison: Comparison, p: FloatArray, size:
         f"{comparison.tasks[position]} {table.format_difference(sign * comparison.differences[position])}"
         for position in differing
     ]
-    tasks = (
-        f"; {len(names)} of {pluralize(len(comparison.tasks), 'task')} differ individually: {join_names(names)}"
-        if names
-        else ""
-    )
+    tasks = ""
+    if names:
+        noun = pluralize(len(comparison.tasks), "task")
+        tasks = f"; {len(names)} of {noun} differ individually: {join_names(names)}"
     return Finding(
         "error",
         "the base arm depends on num_test",
@@ -159,110 +157,3 @@ def _size_finding(table: WideTable, comparison: Comparison, p: FloatArray, size:
         f"num_test={reference}, {format_p(float(p.min()))}{tasks}",
         "the base arm never sees the test texts: check these runs for other settings, data or code, and run them again",
     )
-
-
-def adjust(comparisons: Sequence[Comparison]) -> list[FloatArray]:
-    """Adjust the p-values of all comparisons together after Holm."""
-    if not comparisons:
-        return []
-    adjusted = holm(np.concatenate([comparison.p for comparison in comparisons]))
-    return np.split(adjusted, np.cumsum([len(comparison.p) for comparison in comparisons])[:-1])
-
-
-MIN_EQUAL = 0.8  # share of equal base arms above which the arms that differ are the exception
-
-
-def compare_methods(table: WideTable, shared: bool | None, level: float) -> list[Finding]:
-    """Compare base scores of methods that should share their base arm.
-
-    Paired t-test with Holm's adjustment over all tests; if nearly all trials are equal, the others are errors.
-
-    Parameters
-    ----------
-    table
-        The results.
-    shared
-        Whether all methods share their base arm; None: methods of the same model do.
-    level
-        Level of the adjusted tests.
-
-    Returns
-    -------
-    list of Finding
-        Errors for single trials, and warnings for methods.
-    """
-    findings, comparisons = [], []
-    for values, (first, first_base), (second, second_base) in _method_pairs(table, shared):
-        difference = (second_base - first_base).dropna()
-        equal = float((difference == 0).mean()) if len(difference) else 1.0
-        if MIN_EQUAL <= equal < 1:
-            count = int((difference != 0).sum())
-            tasks = list(dict.fromkeys(difference[difference != 0].index.get_level_values("task")))
-            findings.append(
-                Finding(
-                    "error",
-                    "a shared base arm differs in a few trials",
-                    join_locations(f"{first} and {second}", table.locate(**values)),
-                    f"equal in all except {count} of {pluralize(len(difference), 'trial')}; {join_names(tasks)}",
-                    "these trials had other settings, or their rows are in the wrong place; run them again",
-                )
-            )
-        elif equal < MIN_EQUAL:
-            comparisons.append(_compare_pair(values, first, second, difference))
-    for comparison, p in zip(comparisons, adjust(comparisons), strict=True):
-        if p.min() <= level:
-            tasks = [task for task, value in zip(comparison.tasks, p, strict=False) if value <= level]
-            findings.append(
-                Finding(
-                    "warning",
-                    "the base arm depends on the method",
-                    join_locations(f"{comparison.first} and {comparison.second}", table.locate(**comparison.values)),
-                    f"mean base scores differ by {table.format_difference(comparison.differences[-1])}, "
-                    f"{format_p(float(p.min()))}" + (f"; individually {join_names(tasks)}" if tasks else ""),
-                    "without unlabeled texts they should be the same model: compare their settings; if they are meant "
-                    "to differ, set `shared_base: false`",
-                )
-            )
-    return findings
-
-
-def _method_pairs(
-    table: WideTable, shared: bool | None
-) -> Iterator[tuple[dict[str, Any], tuple[str, pd.Series[float]], tuple[str, pd.Series[float]]]]:
-    """Yield the common columns, and name and base scores of two methods that should share their base arm."""
-    if shared is False:
-        return
-    columns = ["num_train", "num_test"] if shared else ["model", "num_train", "num_test"]
-    for key, group in table.rows.groupby(columns, sort=False):
-        values = as_mapping(key, columns)
-        if shared is None and values["model"] == "":
-            continue
-        base_scores = {
-            str(method) if shared is None else f"{method} {model}".strip(): rows.set_index(["task", "subsample"])[
-                "base"
-            ]
-            for (method, model), rows in group.groupby(["method", "model"], sort=False)
-        }
-        for first, second in combinations(base_scores.items(), 2):
-            yield values, first, second
-
-
-def _compare_pair(values: dict[str, Any], first: str, second: str, difference: pd.Series[float]) -> Comparison:
-    """Compare by a paired t-test over subsamples, by task and on average.
-
-    A mean difference of d requires that at least a share d of the texts changes, which bounds the variance from below.
-    """
-    moments = difference.groupby(level="task", sort=False).agg(["mean", "var", "count"])
-    moments = moments[moments["count"] > 1]
-    mean, variance, count = (moments[name].to_numpy(dtype="float64") for name in ("mean", "var", "count"))
-    min_variance = np.abs(mean) * (1 - np.abs(mean)) / max(1, values["num_test"])
-    errors = np.maximum(variance, min_variance) / count
-    if not len(mean):
-        return Comparison(values, first, second, (), np.zeros(1), np.ones(1))
-    squared = np.append(errors, errors.sum() / len(mean) ** 2)
-    degrees = np.append(count - 1, welch_satterthwaite(errors, count - 1))
-    differences = np.append(mean, mean.mean())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * t.sf(np.abs(differences) / np.sqrt(squared), degrees)
-    tasks = tuple(map(str, moments.index))
-    return Comparison(values, first, second, tasks, differences, np.where(squared > 0, p, 1.0))

@@ -93,9 +93,9 @@ def find_mismatched_draws(table: WideTable) -> list[Finding]:
     Returns
     -------
     list of Finding
-        One error per pair of methods and kind of mismatch.
+        One error per pair of methods.
     """
-    tasks: dict[tuple[str, str], list[str]] = {}
+    tasks: dict[str, list[str]] = {}
     draws = ["num_train", "num_test", "task"]
     by_draw = table.rows.groupby([*draws, "subsample"])["majority"]
     is_different = (by_draw.transform("max") - by_draw.transform("min")) > TOLERANCE
@@ -111,32 +111,18 @@ def find_mismatched_draws(table: WideTable) -> list[Finding]:
             shared = first_majority.index.intersection(majority.index)
             if np.allclose(first_majority.loc[shared], majority.loc[shared]):
                 continue
-            shift = _cyclic_shift(first_majority.to_numpy(), majority.to_numpy())
-            mismatch = (
-                f"the rows are in the same order, shifted by {shift}"
-                if shift
-                else "the rows are in another order, or are other draws"
-            )
             first, second = (table.locate(method=method, model=model) for method, model in (first_key, key))
             location = join_locations(
                 f"{second} compared with {first}", table.locate(num_train=num_train, num_test=num_test)
             )
-            tasks.setdefault((location, mismatch), []).append(str(task))
+            tasks.setdefault(location, []).append(str(task))
     return [
         Finding(
             "error",
             "rows with the same subsample number are different draws",
             location,
-            f"the share of the majority class among the test texts differs, {mismatch}: {', '.join(names)}",
+            f"the share of the majority class among the test texts differs: {join_names(names)}",
             "number the subsamples as they were drawn, and do not pair these rows until then",
         )
-        for (location, mismatch), names in tasks.items()
+        for location, names in tasks.items()
     ]
-
-
-def _cyclic_shift(first: Any, second: Any) -> int:
-    """Return the only cyclic shift that makes two arrays equal; 0 if there is none or several."""
-    if len(first) != len(second):
-        return 0
-    shifts = [shift for shift in range(1, len(first)) if np.allclose(np.roll(first, shift), second)]
-    return shifts[0] if len(shifts) == 1 else 0

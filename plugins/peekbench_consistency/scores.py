@@ -1,4 +1,4 @@
-"""Checks of scores: numbers of subsamples, counts of right answers, equal arms, the majority class, and controls."""
+"""Checks of scores: numbers of subsamples, equal arms, and the majority class."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 from peekbench.formatting import pluralize
 from peekbench_consistency.findings import (
@@ -23,7 +21,6 @@ from peekbench_consistency.findings import (
 )
 from peekbench_stats import holm
 
-ROUNDING = 1e-6  # tolerance of a count of right answers
 EQUAL_BY_DESIGN: Mapping[str, Sequence[tuple[str, str]]] = {
     "": (),
     "negative": (("base", "extra"), ("base", "test"), ("extra", "test")),
@@ -33,50 +30,6 @@ EQUAL_BY_DESIGN: Mapping[str, Sequence[tuple[str, str]]] = {
 MIN_TRIALS = 5  # trials from which arms that never differ are reported
 MIN_SUBSAMPLES = 2  # of a task, from which its noise is measured
 MIN_JUDGED = 6  # independent trials of a configuration, from which sign flips can reject at the level of a first look
-
-
-def find_unequal_sizes(table: WideTable) -> list[Finding]:
-    """Find methods with another number of subsamples than most on a task, and tasks whose numbers differ.
-
-    Parameters
-    ----------
-    table
-        The results.
-
-    Returns
-    -------
-    list of Finding
-        One warning about methods per design point, and an info if only tasks differ, which a design can plan.
-    """
-    findings = []
-    for key, group in table.rows.groupby(["num_train", "num_test"], sort=False):
-        if key[1] == 1:  # subsamples are texts, of which each task has its own number
-            continue
-        counts = group.groupby(["method", "model", "task"], sort=False).size()
-        of_task = counts.groupby("task").transform(_usual)
-        differing = counts[counts != of_task]
-        location = table.locate(**as_mapping(key, ("num_train", "num_test")))
-        title = "unequal numbers of subsamples"
-        if len(differing):
-            columns = ("method", "model", "task")
-            is_same = of_task.nunique() == 1
-            names = [
-                f"{table.locate(**as_mapping(block, columns))} {count}{'' if is_same else f' of {usual}'}"
-                for block, count, usual in zip(differing.index, differing, of_task[differing.index], strict=True)
-            ]
-            most = f"most have {of_task.iloc[0]}; " if is_same else ""
-            remedy = (
-                "finish the runs; tasks have equal weight in averages, but those with fewer subsamples are less precise"
-            )
-            findings.append(Finding("warning", title, location, f"{most}{join_names(names)}", remedy))
-        elif of_task.nunique() > 1:
-            by_task = of_task.groupby("task", sort=False).first()
-            usual = _usual(by_task)
-            names = [f"{task} {count}" for task, count in by_task.items() if count != usual]
-            evidence = f"most tasks have {usual}; {join_names(names)}"
-            remedy = "correct if the tasks have their own `num_subsamples`; otherwise finish the runs"
-            findings.append(Finding("info", title, location, evidence, remedy))
-    return findings
 
 
 def find_few_subsamples(table: WideTable) -> list[Finding]:
@@ -102,37 +55,6 @@ def find_few_subsamples(table: WideTable) -> list[Finding]:
                 f"add subsamples: each of these tasks needs at least {needed}, and 20 are better",
             )
         )
-    return findings
-
-
-def _usual(counts: pd.Series[int]) -> int:
-    """Return the most frequent number, the largest of several."""
-    return int(counts.mode().max())
-
-
-def find_unexpected_counts(table: WideTable) -> list[Finding]:
-    """Find accuracies that are not multiples of 1/num_test: one warning per configuration."""
-    if not table.is_accuracy:
-        return []
-    findings = []
-    for key, group in table.rows.groupby(list(CONFIGURATION), sort=False):
-        values = as_mapping(key, CONFIGURATION)
-        scores = group[list(table.arms)].to_numpy(dtype="float64")
-        exact = scores * table.num_scored.loc[group.index, list(table.arms)].to_numpy()
-        is_fractional = np.abs(exact - np.rint(exact)) > ROUNDING
-        is_affected = pd.Series(is_fractional.any(axis=1), index=group.index)
-        if is_affected.any():
-            findings.append(
-                Finding(
-                    "warning",
-                    "accuracies are not multiples of 1/num_test",
-                    table.locate(**values),
-                    f"{is_fractional.sum()} of {is_fractional.size} scores, the first "
-                    f"{scores[is_fractional][0]:g} with num_test {values['num_test']}; "
-                    f"{join_names(list(group[is_affected]['task'].unique()))}",
-                    "if they are rounded, provide all digits or num_correct; otherwise num_test is wrong",
-                )
-            )
     return findings
 
 
@@ -256,15 +178,13 @@ def _count_ties(table: WideTable, pairs: Sequence[tuple[str, str]]) -> pd.DataFr
     return counted.groupby([*BLOCK, "control"], sort=False).sum().reset_index()
 
 
-def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> list[Finding]:
+def find_majority_guessing(table: WideTable) -> list[Finding]:
     """Find tasks in which the mean score of an arm is not above the share of the majority class.
 
     Parameters
     ----------
     table
         The results.
-    majority
-        Share of the majority class by task; for other tasks, the column `majority` of the results.
 
     Returns
     -------
@@ -274,7 +194,6 @@ def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> l
     wide = table.rows[table.rows["control"] == ""]
     if not table.is_accuracy or wide.empty:
         return []
-    wide = wide.assign(majority=wide["task"].map(majority).fillna(wide["majority"]))
     arms = [arm for arm in ("base", "extra", "test") if arm in table.arms]
     means = wide.groupby(list(BLOCK), sort=False)[[*arms, "majority"]].mean().reset_index()
     means["lowest"] = means[arms].min(axis=1)
@@ -294,63 +213,3 @@ def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> l
             )
         )
     return findings
-
-
-MIN_P = 0.05  # one-sided level at which a planted bias should be detected
-
-
-def find_unexpected_controls(table: WideTable, level: float) -> list[Finding]:
-    """Find negative controls with a bias, and positive controls without their planted bias.
-
-    One-sample t-test of the biases of all trials, Bonferroni adjustment over negative controls.
-
-    Parameters
-    ----------
-    table
-        The results.
-    level
-        Level of the adjusted tests.
-
-    Returns
-    -------
-    list of Finding
-        Errors for negative controls, warnings for positive ones.
-    """
-    rows = table.rows[table.rows["control"] != ""]
-    findings = []
-    groups = list(rows.groupby(list(CONFIGURATION), sort=False))
-    for key, group in groups:
-        bias = group["test"] - group["extra"]
-        p = _p_above_zero(bias)
-        location = table.locate(**as_mapping(key, CONFIGURATION)) or str(key[0])
-        mean = f"mean bias {table.format_difference(float(bias.mean()))} in {pluralize(len(bias), 'trial')}"
-        if group["control"].iloc[0] == "negative" and 2 * min(p, 1 - p) * len(groups) <= level:
-            findings.append(
-                Finding(
-                    "error",
-                    "a negative control has a bias",
-                    location,
-                    f"{mean}, {format_p(2 * min(p, 1 - p))}",
-                    "unlabeled texts cannot change its predictions: find the cause before you trust any verdict",
-                )
-            )
-        elif group["control"].iloc[0] == "positive" and p > MIN_P:
-            findings.append(
-                Finding(
-                    "warning",
-                    "a planted bias is not detected",
-                    location,
-                    mean,
-                    "the design may also miss the bias of other methods: draw more subsamples or larger test sets",
-                )
-            )
-    return findings
-
-
-def _p_above_zero(values: pd.Series[float]) -> float:
-    """Return the one-sided p-value of a mean above zero; 0.5 if it is zero or unknown."""
-    error = float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    mean = float(values.mean())
-    if error == 0 and mean != 0:
-        return float(mean < 0)
-    return 0.5 if mean == 0 or np.isnan(error) else float(t.sf(mean / error, len(values) - 1))

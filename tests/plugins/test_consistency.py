@@ -91,17 +91,6 @@ def test_published_base_arms_that_depend_on_n_are_located(published: Path) -> No
     assert {finding["finding"] for finding in others} == {DIFFERENT_DRAWS, MAJORITY}
 
 
-@pytest.mark.slow
-def test_published_shifted_rows_are_located(published: Path) -> None:
-    shifted = [
-        finding["evidence"]
-        for finding in findings(load_results(published / "few_shot", independent_tasks=True))
-        if finding["finding"] == DIFFERENT_DRAWS and "num_test=500" in finding["location"]
-    ]
-    assert "shifted by 10: blog_authorship_corpus, craigslist_bargains, enron_spam, movie_rationales" in shifted[0]
-    assert "shifted by 11: yahoo_answers_topics" in shifted[1]
-
-
 def test_clean_table_lists_the_checks() -> None:
     analysis = check(tidy(clean(), "clean"))
     assert analysis.tables[0].title == "No inconsistencies were found"
@@ -165,15 +154,6 @@ def test_base_arm_that_depends_on_n_is_located_with_its_task() -> None:
     assert "1 of 4 tasks differ individually: task1 -" in finding["evidence"]
 
 
-def test_small_change_in_all_tasks_is_found_on_average() -> None:
-    table = clean(2, tasks=20, models=("bert",))
-    cell = select(table, num_test=200)
-    table.loc[cell, "base"] = (table.loc[cell, "base"] - 0.04).round(3).clip(0)
-    finding = only_finding(table)
-    assert finding["location"] in ("num_test=50", "num_test=200")
-    assert "tasks differ individually" not in finding["evidence"] or "1 of 20" in finding["evidence"]
-
-
 def test_rows_of_one_task_under_another() -> None:
     table = clean(4, sizes=(50,))
     arms = ["base", "extra", "test"]
@@ -187,7 +167,7 @@ def test_rows_of_one_task_under_another() -> None:
 
 def test_two_methods_with_identical_results_are_a_warning() -> None:
     table = clean(7, sizes=(50,), models=("bert",))
-    finding = only_finding(pd.concat([table.assign(method="a"), table.assign(method="b")]), shared_base=False)
+    finding = only_finding(pd.concat([table.assign(method="a"), table.assign(method="b")]))
     assert (finding["severity"], finding["finding"]) == ("warning", "two methods have identical results")
     assert finding["location"] == "a = b"
     assert "in 4 of 4 tasks: task0, task1" in finding["evidence"]
@@ -199,30 +179,7 @@ def test_shifted_draws_are_found_by_the_majority_class() -> None:
     table.loc[cell, "majority"] = np.roll(table.loc[cell, "majority"].to_numpy(), 4)
     finding = only_finding(table)
     assert (finding["finding"], finding["location"]) == (DIFFERENT_DRAWS, "gpt2 compared with bert")
-    assert "shifted by 4: task3" in finding["evidence"]
-
-
-def test_methods_of_one_model_should_share_their_base_arm() -> None:
-    table = clean(9, tasks=8, sizes=(50,), models=("bert",))
-    other = clean(10, tasks=8, sizes=(50,), models=("bert",)).assign(majority=table["majority"])
-    other["base"] = (other["base"] + 0.2).round(3).clip(upper=1)
-    both = pd.concat([table.assign(method="tapt"), other.assign(method="overtrain")])
-    finding = only_finding(both)
-    assert (finding["severity"], finding["finding"]) == ("warning", "the base arm depends on the method")
-    assert "overtrain and tapt" in finding["location"]
-    assert findings(tidy(both, "made"), shared_base=False) == []
-    without_model = both.drop(columns="model")
-    assert findings(tidy(without_model, "made")) == []
-    assert only_finding(without_model, shared_base=True)["finding"] == "the base arm depends on the method"
-
-
-def test_shared_base_arm_that_differs_in_a_few_trials() -> None:
-    table = clean(11, sizes=(50,), models=("bert",))
-    other = clean(12, sizes=(50,), models=("bert",)).assign(base=table["base"], majority=table["majority"])
-    other.loc[[3, 25], "base"] += 0.1
-    finding = only_finding(pd.concat([table.assign(method="a"), other.assign(method="b")]))
-    assert finding["finding"] == "a shared base arm differs in a few trials"
-    assert "equal in all except 2 of 80 trials; task0, task1" in finding["evidence"]
+    assert finding["evidence"].endswith("differs: task3")
 
 
 def test_equal_arms_in_one_task_are_an_error() -> None:
@@ -273,24 +230,6 @@ def test_controls_are_not_blamed_for_arms_that_are_equal_by_design() -> None:
     assert finding["finding"] == "base and extra are identical"
 
 
-@pytest.mark.parametrize(
-    ("control", "shift", "severity", "title"),
-    [
-        ("negative", 0.04, "error", "a negative control has a bias"),
-        ("negative", -0.04, "error", "a negative control has a bias"),
-        ("positive", 0.0, "warning", "a planted bias is not detected"),
-        ("positive", -0.04, "warning", "a planted bias is not detected"),
-    ],
-)
-def test_controls_without_their_known_bias(control: str, shift: float, severity: str, title: str) -> None:
-    table = clean(20, sizes=(50,), models=("bert",)).assign(control=control)
-    noise = np.tile([-0.02, 0.02], len(table) // 2)
-    finding = only_finding(table.assign(test=table["extra"] + shift + noise))
-    assert (finding["severity"], finding["finding"], finding["location"]) == (severity, title, "method")
-    assert f"mean bias {100 * shift:+.2f} points in 80 trials" in finding["evidence"].replace(" 0.00", " +0.00")
-    assert findings(tidy(table.assign(test=table["extra"] + noise, control="negative"), "made")) == []
-
-
 def test_every_report_has_one_warning_for_each_kind_of_finding() -> None:
     table = clean(18)
     table.loc[select(table, task="task0"), "majority"] = 0.9
@@ -299,12 +238,6 @@ def test_every_report_has_one_warning_for_each_kind_of_finding() -> None:
     (warning,) = analysis.warnings
     assert warning.startswith("Accuracy not above the majority class (bert, num_test=50 and 3 more): 1 of 4 tasks: ")
     assert analysis.tables == ()
-
-
-def test_rounded_accuracies_are_found_in_the_counts() -> None:
-    table = clean(15, sizes=(300,), models=("bert",))
-    table[["base", "extra", "test"]] = table[["base", "extra", "test"]].round(3)
-    assert only_finding(table)["finding"] == "accuracies are not multiples of 1/num_test"
 
 
 def test_an_arm_that_is_not_drawn_again_is_a_warning() -> None:
@@ -320,20 +253,6 @@ def test_an_arm_that_is_not_drawn_again_is_a_warning() -> None:
         assert not [row for row in findings(tidy(other, "made")) if "never changes" in row["finding"]]
 
 
-def test_unequal_numbers_of_subsamples() -> None:
-    table = clean(17, sizes=(50,))
-    finding = only_finding(table[~(select(table, model="gpt2", task="task2") & (table["subsample"] > 11))])
-    assert finding["finding"] == "unequal numbers of subsamples"
-    assert finding["evidence"] == "most have 20; gpt2, task2 12"
-    is_short = (table["task"] == "task2") & (table["subsample"] > 11)
-    (planned,) = [row for row in findings(tidy(table[~is_short], "made")) if row["finding"] == finding["finding"]]
-    assert (planned["severity"], planned["evidence"]) == ("info", "most tasks have 20; task2 12")
-    unfinished = only_finding(
-        table[~(is_short | (select(table, model="gpt2", task="task2") & (table["subsample"] > 9)))]
-    )
-    assert (unfinished["severity"], unfinished["evidence"]) == ("warning", "gpt2, task2 10 of 12")
-
-
 def test_tasks_not_above_the_majority_class_are_a_warning() -> None:
     table = clean(18, sizes=(50,), models=("bert",))
     table.loc[select(table, task="task0"), "majority"] = table.loc[select(table, task="task0"), "base"].mean()
@@ -341,17 +260,7 @@ def test_tasks_not_above_the_majority_class_are_a_warning() -> None:
     assert (finding["severity"], finding["finding"]) == ("warning", MAJORITY)
     assert re.match(r"1 of 4 tasks: task0 base (\d+\.\d)% of \1%", finding["evidence"])
     assert findings(tidy(table.assign(control="negative", test=table["extra"]), "made")) == []
-    unknown = tidy(table.drop(columns="majority"), "made")
-    assert findings(unknown) == []
-    (finding,) = findings(unknown, majority={"task1": 0.99})
-    assert "task1" in finding["evidence"]
-
-
-def test_other_scores_have_no_findings() -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(60, 3)) / 9, columns=["base", "extra", "test"])
-    frame["task"] = np.repeat(["a", "b"], 30)
-    assert findings(tidy(frame, "r2")) == []
+    assert findings(tidy(table.drop(columns="majority"), "made")) == []
 
 
 def test_results_of_a_run_have_the_share_of_the_majority_class(make_spec: Any) -> None:

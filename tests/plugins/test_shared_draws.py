@@ -159,13 +159,6 @@ def test_power_counts_shared_seeds_once() -> None:
     assert shared[0]["these tasks"] == pytest.approx(3 * verdict.estimate.standard_error, rel=0.1)
 
 
-def test_consistency_warns_if_correlated_tasks_are_called_independent() -> None:
-    assert not run_analysis("consistency", tidied(make_table(0.5))).warnings
-    assert not run_analysis("consistency", tidied(make_table(0.0), independent_tasks=True)).warnings
-    (warning,) = run_analysis("consistency", tidied(make_table(0.5), independent_tasks=True)).warnings
-    assert "remove --independent-tasks" in warning
-
-
 def describe(*arguments: str) -> str:
     """Return what `peekbench analyze` prints, as one line."""
     done = CliRunner().invoke(app, ["analyze", *arguments, "--analysis", "summary"])
@@ -199,4 +192,4 @@ def test_bayesian_analyses_warn_of_shared_seeds() -> None:
     options = {"draws": 200, "effects": ["bias"]}
     for name in ("bayes.hierarchical", "bayes.meta"):
         (warning,) = run_analysis(name, tidied(make_table(0.5)), **options).warnings
-        assert re.search(r"5 tasks share draws, .* correlation of \+0\.[3-7]", warning)
+        assert "Tasks share draws, but the model assumes independent draws" in warning
