@@ -12,23 +12,24 @@ process, also while the run closes.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 import yaml
-from equal_stores import read
 
 from peekbench.errors import StoreError
 from peekbench.records.trials import Trial
@@ -62,6 +63,32 @@ KINDS = (
 BURST = ("SIGINT", "SIGTERM", "SIGHUP")
 Signals = list[tuple[str, str]]
 """Pairs (signal, target)."""
+
+
+QUERY = """
+SELECT draws.task, num_train, num_test, subsample, test_labels, test_rows, trials.method, trials.error, arms.*, numbers
+FROM trials JOIN draws ON draws.id = trials.draw JOIN bases USING (task, method)
+JOIN arms ON arms.draw = draws.id AND arms.owner IN (trials.method, bases.key)
+JOIN predictions ON predictions.arm = arms.id
+ORDER BY draws.task, num_train, num_test, subsample, trials.method, arms.arm
+"""
+LEFT_OUT = ("id", "draw", "fit_seconds", "predict_seconds", "metrics")
+"""Columns that depend on the order of work, or may depend on its time."""
+
+MEASURED = ("_seconds", "_per_second", "_memory_mb")
+"""Ends of the names of recorded numbers that depend on the machine."""
+
+
+def read(store: Path) -> list[dict[str, Any]]:
+    """Return what a store keeps about each arm of each trial, without the columns `LEFT_OUT`."""
+    with closing(sqlite3.connect(store)) as connection:
+        cursor = connection.execute(QUERY)
+        names = [description[0] for description in cursor.description]
+        rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    for row in rows:
+        recorded = json.loads(row["metrics"])
+        row["metrics"] = {name: value for name, value in recorded.items() if not name.endswith(MEASURED)}
+    return [{name: value for name, value in row.items() if name not in LEFT_OUT} for row in rows]
 
 
 @dataclass

@@ -1,12 +1,10 @@
 """Runs of the executor `ray` on clusters of three nodes, simulated on this machine. Exits with 1 if a bar is missed.
 
-    python benchmarks/reliability/ray_runs.py [failures] [driver] [overhead] [use] [--trials 10000]
+    python benchmarks/reliability/ray_runs.py [failures] [driver] [--trials 10000]
 
 failures   kills a random worker or node every `interval` seconds, and replaces the node; all numbers must be equal to
            those of one local worker
 driver     kills the main process at a random moment; the next run must do only what is missing
-overhead   time of a trial of 20 ms, compared with the executor `local` and the same number of workers
-use        share of the time in which workers are busy, with trials of one second
 """
 
 from __future__ import annotations
@@ -32,28 +30,24 @@ import yaml
 sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))
 os.environ["PYTHONPATH"] = os.pathsep.join([sys.path[-1], os.environ.get("PYTHONPATH", "")])
 
-from equal_stores import read
+from kills import read
 from ray_nodes import RayNodes
 
-from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
-from peekbench.records.runs import TrialFinished
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 
 SECONDS = 0.0065  # for which a fit sleeps; a trial has three fits, and takes about 20 ms
 NODES = ("one", "two", "three")
-MAX_OVERHEAD = 0.005  # seconds a trial
-MIN_USE = 0.9
 Executor = dict[str, Any]
 
 
-def make(executor: Executor, num_trials: int, seconds: float = SECONDS) -> ExperimentSpec:
+def make(executor: Executor, num_trials: int) -> ExperimentSpec:
     """Return a spec of trials that mostly sleep, so that more workers than cores do not disturb each other."""
     raw = {
         "name": "ray_runs",
         "seed": 18,
         "tasks": [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
-        "methods": [{"use": "toy.vote", "options": {"seconds": seconds}}],
+        "methods": [{"use": "toy.vote", "options": {"seconds": SECONDS}}],
         "design": {"num_train": 12, "num_test": 30, "num_subsamples": num_trials // 2},
         "executor": executor,
         "analyses": ["toy.count"],
@@ -161,54 +155,9 @@ def check_driver(folder: Path, arguments: argparse.Namespace) -> bool:
     return is_equal and is_minimal and not any(map(psutil.pid_exists, left))
 
 
-class Watch:
-    """Notes when each trial ended."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-
-    def trial_finished(self, event: TrialFinished) -> None:
-        self.times.append(time.perf_counter())
-
-
-def time_trials(spec: ExperimentSpec, store: Path, num_skipped: int) -> tuple[float, int]:
-    """Run a spec. Return the seconds and the number of trials after the first ones, in which workers start."""
-    watch = Watch()
-    run(spec, store=store, observers=Observers(watch))
-    times = watch.times[num_skipped:]
-    return times[-1] - times[0], len(times) - 1
-
-
-def check_overhead(folder: Path, arguments: argparse.Namespace) -> bool:
-    num_trials, num_workers = arguments.trials // 5, 3
-    seconds = {}
-    with cluster() as nodes:
-        executors = {"local": {"use": "local", "options": {"workers": num_workers}}, "ray": on(nodes)}
-        for name, executor in executors.items():
-            taken, number = time_trials(make(executor, num_trials), folder / f"{name}.sqlite", num_trials // 5)
-            seconds[name] = taken / number * num_workers
-            print(f"overhead: {name}, {num_workers} workers: {1000 * seconds[name]:.1f} ms of a worker for a trial")
-    difference = seconds["ray"] - seconds["local"]
-    print(f"overhead: {1000 * difference:+.1f} ms a trial (at most {1000 * MAX_OVERHEAD:.0f} ms)")
-    return difference <= MAX_OVERHEAD
-
-
-def check_use(folder: Path, arguments: argparse.Namespace) -> bool:
-    num_workers, num_trials = 6, 120
-    with cluster(cpus=2) as nodes:
-        taken, number = time_trials(make(on(nodes), num_trials, 1 / 3), folder / "use.sqlite", 3 * num_workers)
-    with closing(sqlite3.connect(folder / "use.sqlite")) as connection:
-        (busy,) = connection.execute("SELECT sum(fit_seconds + predict_seconds) FROM arms").fetchone()
-    share = busy / num_trials * number / (taken * num_workers)
-    print(f"use: {share:.1%} of the time of {num_workers} workers on 3 nodes, trials of {busy / num_trials:.2f} s")
-    return bool(share >= MIN_USE)
-
-
 CHECKS = {
     "failures": check_failures,
     "driver": check_driver,
-    "overhead": check_overhead,
-    "use": check_use,
 }
 
 

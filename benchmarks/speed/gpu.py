@@ -1,10 +1,10 @@
-"""What a GPU gives: one command of at most six minutes, which prints the table of docs/performance.md.
+"""What a GPU gives: one command of at most six minutes, which prints speed, memory and trials per minute.
 
     python benchmarks/speed/gpu.py             # on a machine with a card; needs the extras lm and qlora
     python benchmarks/speed/gpu.py --rehearse  # tiny models on the CPU: runs every part, and its figures mean nothing
 
-Each part runs in a process of its own, for a limited time, the most important first. A part that fails prints why, and
-the next one starts. Models have the published shapes and random weights, which have the speed of pretrained ones.
+Each part runs in a process of its own, for a limited time. A part that fails prints why, and the next one starts.
+Models have the published shapes and random weights, which have the speed of pretrained ones.
 """
 
 from __future__ import annotations
@@ -18,19 +18,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-TOTAL_SECONDS = 345
 MEASURED_SECONDS = 15
 """Seconds of a run through the command line, after its workers have started."""
-PARTS = {
-    "bert-base": 60, "workers": 100, "qlora": 100, "gpt2": 50, "equal": 70, "gemma-270m": 60, "kill": 40, "memory": 40,
-}  # fmt: skip
-"""Longest time of each part in seconds, the most important part first."""
+PARTS = {"bert-base": 60, "workers": 100, "qlora": 60, "gpt2": 50, "gemma-270m": 60}
+"""Longest time of each part in seconds."""
 VOCABULARY = 8000
 """Tokens of the tokenizers, which gives about as many tokens per text as those of the published models."""
 GEMMA = {
@@ -123,27 +120,20 @@ class Bench:
         train = Labeled(tuple(texts[: self.num_train]), labels[: self.num_train])
         return task, train, texts[self.num_train : -num_test], texts[-num_test:]
 
-    def write_spec(self, name: str, num_subsamples: int, workers: int, **executor: Any) -> Path:
+    def write_spec(self, name: str, num_subsamples: int, workers: int) -> Path:
         """Write a spec of task-adaptive pretraining of BERT-base."""
         spec = {
             "name": name,
             "seed": 0,
             "tasks": ["docstrings.stdlib"],
-            "methods": [
-                {
-                    "use": "finetune.tapt",
-                    "options": {"model": str(self.model("bert-base")), "device": "auto"},
-                }
-            ],
+            "methods": [{"use": "finetune.tapt", "options": {"model": str(self.model("bert-base"))}}],
             "design": {
-                "num_train": self.num_train,
-                "num_test": self.num_test,
-                "num_subsamples": num_subsamples,
+                "num_train": self.num_train, "num_test": self.num_test, "num_subsamples": num_subsamples,
                 "crossover": False,
             },
             "analyses": ["summary"],
-            "executor": {"use": "local", "options": {"workers": workers, **executor}},
-        }
+            "executor": {"use": "local", "options": {"workers": workers}},
+        }  # fmt: skip
         path = self.folder / f"{name}.yaml"
         path.write_text(yaml.safe_dump(spec), encoding="utf-8")
         return path
@@ -156,27 +146,12 @@ class Bench:
 
     def count(self, name: str) -> int:
         """Return the number of finished trials of a run."""
-        return len(self.query(name, "SELECT 1 FROM trials WHERE error IS NULL"))
-
-    def query(self, name: str, query: str) -> list[Any]:
-        """Return rows of a store; nothing if there is no store yet."""
         path = self.folder / "runs" / f"{name}.sqlite"
         try:
             with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as store:
-                return store.execute(query).fetchall()
+                return len(store.execute("SELECT 1 FROM trials WHERE error IS NULL").fetchall())
         except sqlite3.OperationalError:
-            return []
-
-    def predictions(self, name: str) -> list[Any]:
-        """Return all predictions of a run."""
-        tables = "arms a JOIN draws d ON d.id = a.draw JOIN predictions p ON p.arm = a.id"
-        return sorted(self.query(name, f"SELECT d.task, d.subsample, a.arm, p.numbers, p.labels FROM {tables}"))
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a run, as a machine that fails does."""
-    process.kill()
-    process.wait(20)
+            return 0
 
 
 def peak_of_card(device: str) -> float:
@@ -206,7 +181,7 @@ def wait(device: str) -> None:
 def measure_trial(bench: Bench, name: str) -> None:
     """Print seconds per trial of three arms, with memory and share of the peak, and those of the Trainer."""
     import torch  # noqa: PLC0415 - as above
-    from trainer_bf16 import run_arm  # noqa: PLC0415 - as above
+    from straightforward import run_arm  # noqa: PLC0415 - as above
 
     from peekbench import Context, Folders  # noqa: PLC0415 - as above
     from peekbench.cache import cache_folder  # noqa: PLC0415 - as above
@@ -237,12 +212,12 @@ def measure_trial(bench: Bench, name: str) -> None:
     task, train, extra, test = bench.draw(1, bench.num_test)
     labeled = (train.inputs, train.labels.astype(int).tolist())
     short = tuple(texts[:16] for texts in labeled)
-    run_arm(folder, extra[:16], short, test[:16], task.num_classes, options)  # loads kernels
+    run_arm(folder, extra[:16], short, test[:16], task.num_classes, options, 1, bf16=True)  # loads kernels
     if bench.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
     for unlabeled in (None, extra, test):
-        run_arm(folder, unlabeled, labeled, test, task.num_classes, options)
+        run_arm(folder, unlabeled, labeled, test, task.num_classes, options, 1, bf16=True)
     wait(bench.device)
     theirs = time.perf_counter() - started
     say(name, trainer=theirs, times_as_fast=theirs / seconds)
@@ -268,54 +243,19 @@ def measure_workers(bench: Bench) -> None:
         before, started = bench.count(name), time.monotonic()
         time.sleep(MEASURED_SECONDS)
         done, elapsed = bench.count(name) - before, time.monotonic() - started
-        kill(process)
+        process.kill()
+        process.wait(20)
         log = (bench.folder / f"{name}.log").read_text("utf-8", "replace").splitlines()
         note = next((line for line in reversed(log) if "now working" in line), " ".join(log[-2:]))
         say("workers", workers=workers, trials_per_minute=60 * done / elapsed, note=note.strip()[-160:])
 
 
-def measure_equal(bench: Bench) -> None:
-    """Print whether two runs with different numbers of workers have equal predictions, bit by bit."""
-    for name, workers in (("equal1", 1), ("equal2", 2)):
-        bench.start(bench.write_spec(name, 3, workers)).wait()
-    first, second = bench.predictions("equal1"), bench.predictions("equal2")
-    say("equal", arms=len(first), bit_equal=bool(first) and first == second)
-
-
-def measure_kill(bench: Bench) -> None:
-    """Print whether a run that was killed and resumed has the predictions of an uninterrupted one."""
-    bench.start(bench.write_spec("equal1", 3, 1)).wait()  # which the part `equal` has run already
-    spec = bench.write_spec("killed", 3, 1)
-    process = bench.start(spec)
-    while bench.count("killed") < 1 and process.poll() is None:
-        time.sleep(0.02)
-    kill(process)
-    kept = bench.count("killed")
-    bench.start(spec).wait()
-    is_equal = bench.predictions("killed") == bench.predictions("equal1") != []
-    say("kill", trials_kept=kept, trials=bench.count("killed"), equal=is_equal)
-
-
-def measure_memory(bench: Bench) -> None:
-    """Print what happens if a worker may use little memory of the card: too little, and less than a batch needs."""
-    if bench.is_rehearsal:
-        raise SystemExit("a rehearsal has no card, whose memory could run out")
-    for gigabytes in (0.3, 2.2):
-        name = f"memory{gigabytes}".replace(".", "_")
-        bench.start(bench.write_spec(name, 2, 1, gpu_memory=gigabytes)).wait()
-        errors = bench.query(name, "SELECT error FROM trials WHERE error IS NOT NULL")
-        say("memory", gpu_memory=gigabytes, finished=bench.count(name), failed=len(errors), error=str(errors[:1])[:200])
-
-
 def measure_qlora(bench: Bench) -> None:
-    """Print tokens per second of training on prompts with four-bit weights, and those of peft with the Trainer."""
+    """Print tokens per second of training on prompts with four-bit weights."""
     from importlib.util import find_spec  # noqa: PLC0415 - as above
-
-    import torch  # noqa: PLC0415 - as above
 
     from peekbench import Context, Folders  # noqa: PLC0415 - as above
     from peekbench.cache import cache_folder  # noqa: PLC0415 - as above
-    from peekbench_lm.fit import language_models  # noqa: PLC0415 - as above
     from peekbench_prompting.options import Pretrain  # noqa: PLC0415 - as above
     from peekbench_prompting.training import pretrain  # noqa: PLC0415 - as above
 
@@ -339,64 +279,13 @@ def measure_qlora(bench: Bench) -> None:
     scoring = time.perf_counter() - started
     metrics = predictor.metrics
     say(
-        "qlora", ours=metrics["pretraining_tokens_per_second"], texts_scored_per_second=len(test) / scoring,
-        memory_gb=metrics["peak_memory_mb"] / 1e3, seconds=metrics["pretraining_seconds"], weights=weights,
+        "qlora", tokens_per_second=metrics["pretraining_tokens_per_second"],
+        texts_scored_per_second=len(test) / scoring, memory_gb=metrics["peak_memory_mb"] / 1e3, weights=weights,
     )  # fmt: skip
-    del predictor
-    language_models._idle.clear()
-    language_models._first.clear()
-    if bench.device == "cuda":
-        torch.cuda.empty_cache()
-    prompts = [f"{task.instruction}\n\n### Text: {text}\n### Answer:" for text in extra]
-    say("qlora", peft=train_with_peft(folder, prompts, weights, bench.device))
-
-
-def train_with_peft(folder: Path, prompts: Sequence[str], weights: str, device: str) -> float:
-    """Return the tokens per second of the Trainer with peft, bf16 and padding to the longest of a batch."""
-    import torch  # noqa: PLC0415 - as above
-    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training  # noqa: PLC0415 - as above
-    from trainer_bf16 import Rows, make_arguments, train  # noqa: PLC0415 - as above
-    from transformers import (  # noqa: PLC0415 - as above
-        AutoModelForCausalLM,
-        AutoTokenizer,
-        DataCollatorForLanguageModeling,
-        Trainer,
-    )
-
-    from peekbench_lm.loading import nf4_config  # noqa: PLC0415 - as above
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.pad_token = tokenizer.eos_token
-    loading: dict[str, Any] = {"dtype": torch.bfloat16, "device_map": {"": device}}
-    if weights == "nf4":
-        loading["quantization_config"] = nf4_config()
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, **loading)
-    checkpointing = {"use_reentrant": False}
-    prepare: Any = prepare_model_for_kbit_training
-    model = prepare(model, gradient_checkpointing_kwargs=checkpointing)
-    lora = LoraConfig(r=16, lora_alpha=32, lora_dropout=0.05, target_modules="all-linear", task_type="CAUSAL_LM")
-    model = get_peft_model(model, lora)
-    ids = tokenizer(list(prompts), truncation=True, max_length=512)["input_ids"]
-    collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
-    with tempfile.TemporaryDirectory() as temporary:
-        settings: dict[str, Any] = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": checkpointing}
-        settings["optim"] = "paged_adamw_8bit" if weights == "nf4" and device == "cuda" else "adamw_torch"
-        for rows in (ids[:16], ids):  # the first call loads the kernels
-            arguments = make_arguments(temporary, 1, 16, 2e-4, **settings)
-            trainer = Trainer(model, arguments, data_collator=collator, train_dataset=Rows(rows))
-            wait(device)
-            started = time.perf_counter()
-            train(trainer)
-            wait(device)
-            seconds = time.perf_counter() - started
-    return sum(map(len, ids)) / seconds
 
 
 FUNCTIONS: dict[str, Callable[[Bench], None]] = {
     "workers": measure_workers,
-    "equal": measure_equal,
-    "kill": measure_kill,
-    "memory": measure_memory,
     "qlora": measure_qlora,
 }
 
@@ -448,14 +337,9 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
         if key.startswith("workers_"):
             number = key.removeprefix("workers_")
             print(f"\n`peekbench run`, BERT-base, {number} workers: {value:.1f} trials per minute")
-    for part, keys in {
-        "qlora": ("ours", "peft", "memory_gb", "texts_scored_per_second"),
-        "equal": ("bit_equal",),
-        "kill": ("trials_kept", "trials", "equal"),
-        "memory": ("gpu_memory", "finished", "failed", "error"),
-    }.items():
-        found = figures.get(part, {})
-        print(f"\n{part}: " + (", ".join(f"{key} {found[key]}" for key in keys if key in found) or "no figures"))
+    found = figures.get("qlora", {})
+    keys = ("tokens_per_second", "memory_gb", "texts_scored_per_second")
+    print("\nqlora: " + (", ".join(f"{key} {found[key]:.3g}" for key in keys if key in found) or "no figures"))
 
 
 def main() -> None:
@@ -476,24 +360,14 @@ def main() -> None:
         return
     if arguments.rehearse:
         os.environ["OMP_NUM_THREADS"] = "1"  # more threads slow down models of this size
-    started, figures = time.monotonic(), {}
+    figures = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         for part in arguments.parts:
-            left = TOTAL_SECONDS - (time.monotonic() - started)
-            if arguments.rehearse and part == "memory":
-                print("memory: not rehearsed, because only a card runs out of memory", flush=True)
-                continue
-            if arguments.rehearse:
-                left = PARTS[part] * 10
-            if left < 15:
-                print(f"{part}: not run, because {TOTAL_SECONDS} s are over; run it with --parts {part}", flush=True)
-                continue
-            limit = left if arguments.rehearse else min(PARTS[part], left)
+            limit = PARTS[part] * (10 if arguments.rehearse else 1)
             figures[part] = run_part(part, limit, folder, arguments.rehearse)
     print_table(figures)
-    print(f"\n{time.monotonic() - started:.0f} s in all")
 
 
 if __name__ == "__main__":

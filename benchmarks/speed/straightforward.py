@@ -1,7 +1,8 @@
 """Reference implementation of task-adaptive pretraining with transformers' Trainer.
 
-Each arm loads a model from disk, pads all texts to the longest one, computes in fp32, and saves the pretrained model to
-load it again with a linear layer. Batches, optimizer, schedule and masking are those of `finetune.tapt`.
+Each arm loads a model from disk, and saves the pretrained model to load it again with a linear layer. Texts are padded
+to the longest one and computed in fp32 or, as a competent user of the Trainer has them, to the longest of a batch in
+bf16. Batches, optimizer, schedule and masking are those of `finetune.tapt`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoTokenizer,
     DataCollatorForLanguageModeling,
+    DataCollatorWithPadding,
     PrinterCallback,
     Trainer,
     TrainingArguments,
@@ -34,18 +36,20 @@ from peekbench_lm.tokenizer import context_limit, model_kind
 
 
 class Texts(TorchDataset[dict[str, Any]]):
-    """Texts padded to the longest one."""
+    """Token ids of texts."""
 
-    def __init__(self, tokenizer: Any, texts: Sequence[str], limit: int, labels: Sequence[int] | None = None) -> None:
-        self.encoded = tokenizer(list(texts), truncation=True, max_length=limit, padding="longest", return_tensors="pt")
-        self.labels = None if labels is None else torch.tensor(list(labels))
+    def __init__(
+        self, tokenizer: Any, texts: Sequence[str], limit: int, labels: Sequence[int] = (), *, pads: bool
+    ) -> None:
+        self.encoded = tokenizer(list(texts), truncation=True, max_length=limit, padding=pads)
+        self.labels = list(labels)
 
     def __len__(self) -> int:
         return len(self.encoded["input_ids"])
 
     def __getitem__(self, row: int) -> dict[str, Any]:
         item = {name: column[row] for name, column in self.encoded.items() if name != "token_type_ids"}
-        return item if self.labels is None else {**item, "labels": self.labels[row]}
+        return {**item, "labels": self.labels[row]} if self.labels else item
 
 
 class Classifier(nn.Module):
@@ -80,6 +84,7 @@ def run_arm(
     num_classes: int,
     options: Tapt,
     seed: int,
+    bf16: bool = False,
 ) -> NDArray[np.float64]:
     """Run an arm and return the class scores of the test texts; shape (n, num_classes)."""
     kind = model_kind(folder)
@@ -94,28 +99,33 @@ def run_arm(
             collator = DataCollatorForLanguageModeling(
                 tokenizer, mlm=kind == "masked", mlm_probability=options.pretraining.mask_probability
             )
-            arguments = _arguments(Path(temporary), options.pretraining, options.pretraining.recipe(kind).epochs, seed)
-            texts = Texts(tokenizer, unlabeled, limit)
-            _train(Trainer(model, arguments, data_collator=collator, train_dataset=texts))
+            stage = options.pretraining
+            arguments = _arguments(Path(temporary), stage, stage.recipe(kind).epochs, seed, bf16)
+            texts = Texts(tokenizer, unlabeled, limit, pads=not bf16)
+            train_quietly(Trainer(model, arguments, data_collator=collator, train_dataset=texts))
             start = Path(temporary) / "pretrained"
             model.save_pretrained(start)
         torch.manual_seed(seed)
         classifier = Classifier(
             start, num_classes, options.classification.pooling or ("cls" if kind == "masked" else "last")
         )
-        arguments = _arguments(Path(temporary), options.classification, options.classification.epochs, seed)
-        trainer = Trainer(classifier, arguments, train_dataset=Texts(tokenizer, train[0], limit, train[1]))
-        _train(trainer)
-        scores: Any = trainer.predict(Texts(tokenizer, test, limit)).predictions
+        arguments = _arguments(Path(temporary), options.classification, options.classification.epochs, seed, bf16)
+        rows = Texts(tokenizer, train[0], limit, train[1], pads=not bf16)
+        trainer = Trainer(classifier, arguments, data_collator=DataCollatorWithPadding(tokenizer), train_dataset=rows)
+        train_quietly(trainer)
+        scores: Any = trainer.predict(Texts(tokenizer, test, limit, pads=not bf16)).predictions
     return np.asarray(scores)
 
 
-def _train(trainer: Trainer) -> None:
+def train_quietly(trainer: Trainer) -> None:
+    """Train without output."""
     trainer.remove_callback(PrinterCallback)
     trainer.train()
 
 
-def _arguments(folder: Path, stage: Pretraining | Classification, epochs: int, seed: int) -> TrainingArguments:
+def _arguments(
+    folder: Path, stage: Pretraining | Classification, epochs: int, seed: int, bf16: bool
+) -> TrainingArguments:
     return TrainingArguments(
         output_dir=str(folder / "trainer"),
         num_train_epochs=epochs,
@@ -131,6 +141,7 @@ def _arguments(folder: Path, stage: Pretraining | Classification, epochs: int, s
         disable_tqdm=True,
         use_cpu=not torch.cuda.is_available(),
         seed=seed,
+        bf16=bf16,
         dataloader_pin_memory=False,
         remove_unused_columns=False,
     )

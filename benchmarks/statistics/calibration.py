@@ -1,4 +1,4 @@
-"""Measure how often the intervals of `bayes.hierarchical` cover the truth, and how often its checks fail.
+"""Measure how often the intervals of `bayes.hierarchical` cover the truth.
 
 Prints Markdown tables, asserts nothing. Data: the published accuracies at m=100 (FOLDER/few_shot), in which test and
 extra are swapped at random within each model, task and subsample, so that there is no bias. For every n, both models
@@ -7,7 +7,6 @@ together and each alone:
 - averages: for biases of 0, 0.5, 1 and 2 points, a share of the wrong answers of the arm test become correct, which
   adds these points on average over the models' tasks. Intervals of the averages over these and over other tasks.
 - contaminated: one task of each data set, chosen at random, gets a bias of 10 points. Intervals of the shrunk effects.
-- short: 5 tasks and 3 subsamples, or 3 and 2, of each data set, chosen at random. Share of fits with a failed check.
 
     python benchmarks/statistics/calibration.py FOLDER [--part averages] [--repeats 400] [--draws 400] [--seed 0]
 """
@@ -27,15 +26,13 @@ from peekbench import load_results
 from peekbench.records import FloatArray
 from peekbench.results import decide
 from peekbench_bayes.arrays import PairedArms, region_of, split_results
-from peekbench_bayes.calibrated import WARM_UP, State, fit_differences, sample, sample_population, summarize_cells
+from peekbench_bayes.calibrated import WARM_UP, State, sample, sample_population, summarize_cells
 from peekbench_bayes.options import Hierarchical
 from peekbench_bayes.posterior import interval_ends
 
 BATCH_SIZE = 50  # repeats fitted together; their arrays fit into the cache of a processor
 BIASES = (0.0, 0.005, 0.01, 0.02)
 CONTAMINATION = 0.1
-SHORT = ((5, 3), (3, 2))
-"""Numbers of tasks and of subsamples."""
 
 
 def swap_arms(arms: PairedArms, num_repeats: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -101,24 +98,6 @@ def measure_contaminated(arms: PairedArms, options: Hierarchical, num_repeats: i
     return [float(np.concatenate(values).mean()) for values in zip(*parts, strict=True)]
 
 
-def measure_short(
-    arms: PairedArms, tasks: int, subsamples: int, options: Hierarchical, num_repeats: int
-) -> list[float]:
-    """Return the share of fits with a failed check of the chains, with any failed check, and processor seconds."""
-    rng = np.random.default_rng([options.seed, arms.num_scored or 0, *map(len, arms.models), tasks])
-    failed = chains_failed = 0
-    started = time.process_time()
-    for control, treatment in zip(*swap_arms(arms, num_repeats, rng), strict=True):
-        kept = np.sort(rng.permutation(len(arms.tasks))[:tasks])
-        draws = np.sort(rng.permutation(control.shape[2])[:subsamples])
-        names = tuple(arms.tasks[number] for number in kept)
-        control, treatment = (scores[:, kept][:, :, draws] for scores in (control, treatment))
-        fit = fit_differences(replace(arms, tasks=names, control=control, treatment=treatment), options)
-        failed += bool(fit.failed)
-        chains_failed += any("dispersion" not in check.name for check in fit.failed)
-    return [chains_failed / num_repeats, failed / num_repeats, (time.process_time() - started) / num_repeats]
-
-
 def published_arms(folder: Path) -> Iterator[tuple[str, PairedArms]]:
     """Yield a name and the scores of each published configuration with 100 train texts: both models, and each alone."""
     results = load_results(folder / "few_shot", independent_tasks=True)
@@ -148,7 +127,7 @@ def main() -> None:
     """Print a row for each test size, set of models and bias or size of table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
-    parser.add_argument("--part", choices=["averages", "contaminated", "short"], default="averages")
+    parser.add_argument("--part", choices=["averages", "contaminated"], default="averages")
     parser.add_argument("--repeats", type=int, default=400)
     parser.add_argument("--draws", type=int, default=400, help="draws per repeat of its single chain, after warm-up")
     parser.add_argument("--seed", type=int, default=0)
@@ -156,15 +135,12 @@ def main() -> None:
     options = Hierarchical(draws=arguments.draws, seed=arguments.seed)
     level, verdict_level = f"{options.level:.0%}", f"{options.verdict_level:.0%}"
     print(f"{arguments.repeats:,} data sets per row.\n")
-    match arguments.part:
-        case "averages":
-            names = (f"{scope}, {each}" for scope in ("these tasks", "other tasks") for each in (level, verdict_level))
-            print_header("configuration", "bias, points", *names, "biased", "equivalent", "seconds")
-        case "contaminated":
-            kinds = "contaminated task", "other tasks"
-            print_header("configuration", *(f"{kind}, {each}" for kind in kinds for each in (level, "mean width")))
-        case _:
-            print_header("configuration", "tasks", "subsamples", "chains failed", "any check failed", "CPU s per fit")
+    if arguments.part == "averages":
+        names = (f"{scope}, {each}" for scope in ("these tasks", "other tasks") for each in (level, verdict_level))
+        print_header("configuration", "bias, points", *names, "biased", "equivalent", "seconds")
+    else:
+        kinds = "contaminated task", "other tasks"
+        print_header("configuration", *(f"{kind}, {each}" for kind in kinds for each in (level, "mean width")))
     for name, arms in published_arms(arguments.folder):
         if arguments.part == "averages":
             for bias in BIASES:
@@ -172,14 +148,9 @@ def main() -> None:
                 shares = measure_averages(arms, bias, options, arguments.repeats)
                 elapsed = f"{time.perf_counter() - started:.0f}"
                 print_row(name, f"{100 * bias:g}", *(f"{share:.1%}" for share in shares), elapsed)
-        elif arguments.part == "contaminated":
+        else:
             task, width, others, others_width = measure_contaminated(arms, options, arguments.repeats)
             print_row(name, f"{task:.1%}", f"{width:.2f}", f"{others:.1%}", f"{others_width:.2f}")
-        else:
-            for tasks, subsamples in SHORT:
-                fit_options = Hierarchical(seed=arguments.seed)  # with the default numbers of chains and draws
-                chains, any_check, seconds = measure_short(arms, tasks, subsamples, fit_options, arguments.repeats)
-                print_row(name, tasks, subsamples, f"{chains:.1%}", f"{any_check:.1%}", f"{seconds:.2f}")
 
 
 if __name__ == "__main__":

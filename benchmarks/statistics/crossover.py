@@ -1,16 +1,14 @@
-"""Measure how much more precise crossover scoring is than scoring one set, on the same fits. Print tables.
+"""Measure how much more precise crossover scoring is than scoring one set, on the same fits. Print a table.
 
 A trial of K sets contains trials of two sets with crossover scoring, and trials of two fits that score one set. The
-first table shows the variances of their biases within tasks:
+table shows the variances of their biases within tasks:
 
 - ratio: the variance with one scored set over that with two, with the same fits;
 - per fit: the same ratio for K sets, times 2 / K, because K sets need K fits instead of 2.
 
-With --costs, a second table shows processor seconds per verdict: of a trial, times the trials that find an average bias
-of half a point over these tasks with a power of 80%, at the level of a run's first report. Intervals are bootstraps
-over subsamples. Runs are kept in FOLDER and resumed.
+Intervals are bootstraps over subsamples. Runs are kept in FOLDER and resumed.
 
-    python benchmarks/statistics/crossover.py FOLDER [--tasks docstrings.all] [--sets 5] [--subsamples 12] [--costs]
+    python benchmarks/statistics/crossover.py FOLDER [--tasks docstrings.all] [--sets 5] [--subsamples 12]
 """
 
 from __future__ import annotations
@@ -23,19 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from peekbench.execution.pilot import run_pilot
 from peekbench.execution.runner import run
-from peekbench.records import FloatArray, Looks
+from peekbench.records import FloatArray
 from peekbench.records.answers import find_answers, join_predicted
 from peekbench.records.trials import Draw, Trial
-from peekbench.spec.experiment import ExperimentSpec, make_spec
+from peekbench.spec.experiment import make_spec
 from peekbench.store.reader import Store
-from peekbench_stats import level_at, welch_satterthwaite
-from peekbench_summary.power.detection import Criterion, minimum_detectable
 
 NUM_RESAMPLES = 1000
-BIAS = 0.005
-CRITERION = Criterion(power=0.8, alpha=level_at(Looks())(0.05))
 NUM_TRAIN, NUM_TEST = 50, 200
 METHODS: dict[str, Any] = {
     "lsa-10": {"use": "classic.lsa", "options": {"num_components": 10}},
@@ -50,29 +43,6 @@ METHODS: dict[str, Any] = {
     "entropy_minimization": {"use": "transductive.entropy_minimization"},
 }
 """The ten methods whose median counts."""
-
-
-def crossover_spec(
-    methods: Sequence[str],
-    tasks: Sequence[str],
-    subsamples: int,
-    crossover: int | bool,
-    *,
-    workers: int = 1,
-    arms: Sequence[str] = ("base", "extra", "test"),
-) -> ExperimentSpec:
-    """Return the spec of a run of methods with equal `num_test`."""
-    design = {"num_train": NUM_TRAIN, "num_test": NUM_TEST, "num_subsamples": subsamples}
-    spec = {
-        "name": f"crossover-{methods[0]}",
-        "seed": 0,
-        "tasks": list(tasks),
-        "methods": [{"name": method, **METHODS[method]} for method in methods],
-        "design": {**design, "crossover": crossover},
-        "arms": list(arms),
-        "executor": {"use": "local", "options": {"workers": workers}},
-    }
-    return make_spec(spec, folder=Path())
 
 
 def fit_scores(
@@ -92,7 +62,13 @@ def fit_scores(
     if path.exists():
         with Store.open(path) as store:
             stored = int(store.spec()["design"]["num_subsamples"])
-    spec = crossover_spec([method], tasks, max(stored, subsamples), sets, workers=workers, arms=("extra", "test"))
+    design = {"num_train": NUM_TRAIN, "num_test": NUM_TEST, "num_subsamples": max(stored, subsamples)}
+    raw = {
+        "name": f"crossover-{method}", "seed": 0, "tasks": list(tasks),
+        "methods": [{"name": method, **METHODS[method]}], "design": {**design, "crossover": sets},
+        "arms": ["extra", "test"], "executor": {"use": "local", "options": {"workers": workers}},
+    }  # fmt: skip
+    spec = make_spec(raw, folder=Path())
     folder.mkdir(parents=True, exist_ok=True)
     scores = np.empty((len(spec.tasks), subsamples, sets, sets))
     own = np.arange(sets)
@@ -170,19 +146,6 @@ def compare(scores: FloatArray) -> FloatArray:
     return np.array([one / two, one / every * 2 / sets])
 
 
-def trials_needed(by_task: FloatArray) -> int:
-    """Return the trials of all tasks that find a bias of half a point, from the variance within each task."""
-    subsamples = 2
-    while True:
-        squared_errors = by_task / subsamples
-        degrees = float(welch_satterthwaite(squared_errors, np.full(len(by_task), subsamples - 1.0)))
-        error = float(np.sqrt(squared_errors.sum())) / len(by_task)
-        detected = minimum_detectable(error, degrees, CRITERION)
-        if detected is not None and detected <= BIAS:
-            return len(by_task) * subsamples
-        subsamples += 1
-
-
 def print_precision(by_method: dict[str, FloatArray], sets: int, rng: np.random.Generator) -> None:
     """Print standard deviations, in points, and ratios of variances."""
     print(f"| method | sd of the bias: one set | two sets | {sets} sets | ratio | per fit, {sets} sets |")
@@ -199,28 +162,6 @@ def print_precision(by_method: dict[str, FloatArray], sets: int, rng: np.random.
     print(f"| median of {len(found)} | | | | " + " | ".join(medians) + " |")
 
 
-def print_costs(by_method: dict[str, FloatArray], tasks: Sequence[str], sets: int) -> None:
-    """Print the processor seconds per verdict of each design."""
-    designs: dict[int | bool, int] = {False: 1, 2: 2, sets: sets}
-    pilots = {
-        crossover: run_pilot(crossover_spec(list(by_method), tasks, 10, crossover)).seconds for crossover in designs
-    }
-    print("\n| method | `crossover: false` | `crossover: 2` | " + f"`crossover: {sets}` | times as fast |")
-    print("|---|---|---|---|---|")
-    savings = []
-    for method, scores in by_method.items():
-        cells, costs = [], []
-        for crossover, number in designs.items():
-            trials = trials_needed(variances(scores, number))
-            seconds = pilots[crossover][method, NUM_TRAIN, NUM_TEST]
-            costs.append(trials * seconds)
-            cells.append(f"{trials:,} x {seconds:.2f} s = {costs[-1]:,.0f} s")
-        savings.append([costs[0] / cost for cost in costs[1:]])
-        print(f"| {method} | " + " | ".join(cells) + f" | {savings[-1][0]:.1f}, {savings[-1][1]:.1f} |")
-    medians = [f"{value:.1f}" for value in np.median(savings, axis=0)]
-    print(f"| median of {len(savings)} | | | | " + ", ".join(medians) + " |")
-
-
 def main() -> None:
     """Run the methods and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -230,14 +171,11 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=5)
     parser.add_argument("--subsamples", type=int, default=12)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--costs", action="store_true", help="also measure the processor time of trials")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
     arguments = parser.parse_args()
     design = arguments.subsamples, arguments.sets, arguments.workers
     by_method = {method: fit_scores(arguments.folder, method, arguments.tasks, *design) for method in arguments.methods}
     print_precision(by_method, arguments.sets, np.random.default_rng(arguments.seed))
-    if arguments.costs:
-        print_costs(by_method, arguments.tasks, arguments.sets)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Compare the theorem of membership with a simulation, and with the arms of a run. Print a table, assert nothing.
+"""Compare the theorem of membership with a simulation. Print a table, assert nothing.
 
 The theorem (docs/explanation/bias.md): the expected bias is the effect of a text's own membership in the unlabeled set.
 So `leave-one-out` is expected to score as `extra` with one text fewer, and `swap-in` as `test`.
@@ -7,10 +7,9 @@ The simulation draws two classes of normal features, keeps the two principal com
 chooses the nearer class mean of 20 train rows, as latent semantic analysis does with texts. The theorem holds for
 scores that are means over texts. A second simulation shows this: a method calls the third of the unlabeled texts with
 the highest scores positive, and later texts above the same threshold. Under the rule cross-5, its macro-F1 is still
-biased. With a store, the table is that of a run with the arms extra, test, cross and swap-in, such as that of
-specs/rules.yaml: differences in points with 95% intervals, averaged over tasks.
+biased. Differences are in points, with 95% intervals.
 
-    python benchmarks/statistics/membership.py [runs/rules.sqlite] [--draws 20000] [--seed 0]
+    python benchmarks/statistics/membership.py [--draws 20000] [--seed 0]
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from peekbench.records import FloatArray, IntArray
-from peekbench.results import load_results, pair_arms
 from peekbench_summary.estimates import estimate_these_tasks
 
 NUM_TRAIN, NUM_FEATURES, NUM_COMPONENTS, SHIFT = 20, 10, 2, 0.6
@@ -122,23 +120,6 @@ def print_threshold(draws: int, seed: int) -> None:
         print(f"| {score} | {' | '.join(cells)} |")
 
 
-def print_run(store: str) -> None:
-    """Print the differences of the arms of a run by method."""
-    wide = pair_arms(load_results(store))
-    arms = [next((arm for arm in wide.columns if arm.startswith(kind)), None) for kind in ("cross", "swap-in")]
-    if None in arms or wide.index.get_level_values("num_test").nunique() > 1:
-        raise SystemExit(f"{store}: needs the arms extra, test, cross and swap-in at one num_test")
-    cross, swap = arms
-    pairs = (("test", "extra"), (cross, "extra"), (swap, "extra"), (swap, "test"), ("test", cross))
-    print(f"| method | trials | {' | '.join(f'{one} - {other}' for one, other in pairs)} |\n|{'---|' * 7}")
-    for method, rows in wide.groupby(level="method"):
-        cells = []
-        for one, other in pairs:
-            differences = (rows[one] - rows[other]).groupby(level="task")
-            cells.append(_interval([values.tolist() for _, values in differences]))
-        print(f"| {method} | {len(rows)} | {' | '.join(cells)} |")
-
-
 def _interval(tasks: Sequence[Sequence[float]]) -> str:
     estimate = estimate_these_tasks(tasks, 0.95)
     return f"{100 * estimate.mean:+.2f} [{100 * estimate.low:+.2f}, {100 * estimate.high:+.2f}]"
@@ -147,15 +128,11 @@ def _interval(tasks: Sequence[Sequence[float]]) -> str:
 def main() -> None:
     """Print the tables of the simulations, or that of a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", nargs="?", help="store of a run with the arms cross and swap-in")
     parser.add_argument("--draws", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    if arguments.store:
-        print_run(arguments.store)
-    else:
-        print_simulation(arguments.draws, arguments.seed)
-        print_threshold(10 * arguments.draws, arguments.seed)
+    print_simulation(arguments.draws, arguments.seed)
+    print_threshold(10 * arguments.draws, arguments.seed)
 
 
 if __name__ == "__main__":

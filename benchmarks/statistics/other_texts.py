@@ -4,11 +4,10 @@ Two kinds of designs: five tasks, each with a pool of texts from which subsample
 task whose texts are all tested by each of a few fits, such as those of training seeds. Both arms answer each text; the
 difference of a text is -1, 0 or 1, and its expectation is the bias plus an effect of the text plus an effect of the
 subsample, with known standard deviations. Each data set has new texts, so an interval that refers to the given texts
-covers the true bias too rarely. Compared are the interval of `summary` (variance between subsamples), that of
-`summary.texts`, and percentiles of the pigeonhole bootstrap (Owen 2007, https://doi.org/10.1214/07-AOAS122), which
-draws texts and subsamples with replacement.
+covers the true bias too rarely. Compared are the interval of `summary` (variance between subsamples) and that of
+`summary.texts`.
 
-    python benchmarks/statistics/other_texts.py [--seeds-only] [--repeats 1000] [--bootstrap-repeats 200] [--seed 0]
+    python benchmarks/statistics/other_texts.py [--repeats 1000] [--seed 0]
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ SEEDS = tuple((1, texts, texts, seeds) for texts in (100, 500) for seeds in (2, 
 SDS = ((0.0, 0.0), (0.1, 0.05), (0.2, 0.05))
 """Standard deviations of the effects of texts and of subsamples."""
 LEVEL = 0.95
-RESAMPLES = 200
 
 
 def simulate(
@@ -57,52 +55,29 @@ def given_texts(tasks: list[CrossedMean]) -> tuple[float, float]:
     return float(mean - half), float(mean + half)
 
 
-def bootstrap(data: list[tuple[FloatArray, IntArray]], pool: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Return percentiles of the pigeonhole bootstrap."""
-    means = np.zeros(RESAMPLES)
-    for differences, rows in data:
-        present, values = np.zeros((2, len(rows), pool))
-        np.put_along_axis(present, rows, 1.0, axis=1)
-        np.put_along_axis(values, rows, differences, axis=1)
-        subsamples, texts = (
-            rng.multinomial(size, np.full(size, 1 / size), size=RESAMPLES).astype(float) for size in values.shape
-        )
-        means += ((subsamples @ values) * texts).sum(axis=1) / ((subsamples @ present) * texts).sum(axis=1)
-    low, high = np.quantile(means / len(data), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
 def main() -> None:
     """Print a row for each design and each pair of standard deviations."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=1000)
-    parser.add_argument("--bootstrap-repeats", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seeds-only", action="store_true", help="Only the designs in which all fits test all texts.")
     arguments = parser.parse_args()
-    error, bootstrap_error = (
-        100 * (LEVEL * (1 - LEVEL) / repeats) ** 0.5 for repeats in (arguments.repeats, arguments.bootstrap_repeats)
-    )
-    print(f"Standard errors: {error:.1f} points, bootstrap {bootstrap_error:.1f} points.\n")
+    error = 100 * (LEVEL * (1 - LEVEL) / arguments.repeats) ** 0.5
+    print(f"Standard error: {error:.1f} points.\n")
     print(
-        "| tasks | pool | n | subsamples | sd of texts, subsamples | `summary` | `summary.texts` | pigeonhole | "
-        "mean half-widths |"
+        "| tasks | pool | n | subsamples | sd of texts, subsamples | `summary` | `summary.texts` | mean half-widths |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
-    designs = SEEDS if arguments.seeds_only else DESIGNS + SEEDS
-    for number, ((num_tasks, *sizes), (text_sd, subsample_sd)) in enumerate(itertools.product(designs, SDS)):
+    print("|---|---|---|---|---|---|---|---|")
+    for number, ((num_tasks, *sizes), (text_sd, subsample_sd)) in enumerate(itertools.product(DESIGNS + SEEDS, SDS)):
         pool, num_test, subsamples = sizes
         rng = np.random.default_rng([arguments.seed, number])
-        ends: list[list[tuple[float, float]]] = [[], [], []]
-        for repeat in range(arguments.repeats):
+        ends: list[list[tuple[float, float]]] = [[], []]
+        for _ in range(arguments.repeats):
             data = [simulate(pool, num_test, subsamples, text_sd, subsample_sd, rng) for _ in range(num_tasks)]
             tasks = [cross_texts(*task) for task in data]
             interval = cross_interval(tasks, LEVEL)
             assert interval is not None
             ends[0].append(given_texts(tasks))
             ends[1].append((interval.low, interval.high))
-            if repeat < arguments.bootstrap_repeats:
-                ends[2].append(bootstrap(data, pool, rng))
         limits = [np.array(each) for each in ends]
         covered = [((each[:, 0] <= BIAS) & (each[:, 1] >= BIAS)).mean() for each in limits]
         widths = "/".join(f"{100 * (each[:, 1] - each[:, 0]).mean() / 2:.2f}" for each in limits)

@@ -6,9 +6,8 @@ analysis `power` of a store whose measured noise is the true one; and the share 
 this bias is 'biased'. The last column is the share of reports without a bias that are 'equivalent', where the stated
 probability is 80%. Noise is normal; in parentheses are Monte Carlo standard errors.
 
-With a folder, compare with the accuracies of arXiv 2410.00179 too. In every cell (num_test, model, and the average of
-both models), swap the arms test and extra at random within each trial, so that there is no bias, and plant a bias in
-test. Print the predicted power, and how often a t test over these tasks and sign flips of all trials detected the bias.
+With a folder, the second table is about designs that are planned for a power of 80% from pilots of 5 tasks and 3
+subsamples, which are drawn from the accuracies of arXiv 2410.00179 in it.
 
     python benchmarks/statistics/power.py [ACCURACIES] [--repeats 1000]
 """
@@ -23,11 +22,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
-from scipy.stats import norm, t
 from simulated_trials import REGION, UNPLANNED, share
 
 from peekbench import Table, load_results
-from peekbench.records import DesignPoint, FloatArray, IntArray, Looks, PlannedDesign
+from peekbench.records import DesignPoint, FloatArray, Looks, PlannedDesign
 from peekbench.results import tidy
 from peekbench_stats import level_after, level_at, levels_at, welch_satterthwaite
 from peekbench_summary.biased_rule import Bias, Evidence, Levels, LookLevels, Region, conclude
@@ -42,77 +40,14 @@ from peekbench_summary.power.detection import (
     plan_subsamples,
 )
 from peekbench_summary.power.forecast import TYPICAL, forecast
-from peekbench_summary.power.noise import ALL_MODELS, Noise, Precision, measure_noise, pair_trials
+from peekbench_summary.power.noise import Noise, Precision
 from peekbench_summary.power.simulation import variance_shares
 
-FEW_TRIALS = (
-    (1, 6),
-    (1, 8),
-    (1, 12),
-    (1, 20),
-    (1, 30),
-    (1, 49),
-    (2, 5),
-    (2, 10),
-    (5, 2),
-    (5, 4),
-    (5, 6),
-    (5, 9),
-    (5, 12),
-)
+FEW_TRIALS = ((1, 6), (1, 8), (1, 12), (1, 20), (1, 49), (2, 5), (2, 10), (5, 2), (5, 4), (5, 6), (5, 9), (5, 12))
 """Tasks and subsamples of designs with few trials."""
 NUM_TEST = 200
-BIASES = (0.0, 0.005, 0.01, 0.02)
 ALPHA = 0.05
 PILOT_SIZE, PILOT_BIAS = 200, 0.01  # num_test and target bias of the designs planned from pilots
-
-
-def arm_counts(results: pd.DataFrame, num_test: int, model: str, arm: str) -> IntArray:
-    """Return numbers of correct answers, shape (tasks, subsamples)."""
-    selected = (results["num_test"] == num_test) & (results["model"] == model) & (results["arm"] == arm)
-    wide = results[selected].pivot(index="task", columns="subsample", values="num_correct")
-    return wide.to_numpy(dtype="int64")
-
-
-def plant_bias(counts: IntArray, num_test: int, bias: float, rng: np.random.Generator) -> FloatArray:
-    """Swap arms at random, add a bias rounded at random to whole texts, and return differences of accuracies.
-
-    Parameters
-    ----------
-    counts
-        Numbers of correct answers of extra and test, shape (2, ...).
-    num_test
-        Number of test texts of a subsample.
-    bias
-        Planted bias, a fraction.
-    rng
-        Source of randomness.
-
-    Returns
-    -------
-    array of shape (...)
-    """
-    swap = rng.random(counts.shape[1:]) < 0.5
-    extra, test = np.where(swap, counts[::-1], counts)
-    more = np.floor(bias * num_test + rng.random(test.shape))
-    differences: FloatArray = (np.clip(test + more, 0, num_test) - extra) / num_test
-    return differences
-
-
-def reject_zero(differences: FloatArray) -> tuple[bool, bool]:
-    """Test for a zero mean by Welch's t test over these tasks, and by sign flips of all trials.
-
-    Parameters
-    ----------
-    differences
-        Paired differences, shape (tasks, subsamples).
-    """
-    num_tasks, num_subsamples = differences.shape
-    squared_errors = differences.var(axis=1, ddof=1) / num_subsamples
-    degrees = welch_satterthwaite(squared_errors, np.full(num_tasks, num_subsamples - 1.0))
-    statistic = differences.mean() / np.sqrt(squared_errors.sum()) * num_tasks
-    flips = differences.sum() / np.sqrt((differences**2).sum())  # nearly normal under random signs of many trials
-    return abs(statistic) > t.ppf(1 - ALPHA / 2, degrees), abs(flips) > norm.ppf(1 - ALPHA / 2)
 
 
 def compare_with_verdicts(repeats: int, rng: np.random.Generator) -> None:
@@ -209,7 +144,7 @@ def smallest_region(precision: Precision, criterion: Criterion) -> float | None:
 
 
 def main() -> None:
-    """Print a line for each cell and bias."""
+    """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="the published accuracies")
     parser.add_argument("--repeats", type=int, default=1000)
@@ -219,39 +154,17 @@ def main() -> None:
     if arguments.folder is None:
         return
     results = load_results(arguments.folder / "few_shot", independent_tasks=True)
-    cells = {
-        (method.label, size.num_test): size
-        for method in measure_noise(pair_trials(results), is_accuracy=True)
-        for size in method.measurements
-    }
+    arms = results[results["num_test"] == PILOT_SIZE].pivot(
+        index=["model", "task"], columns=["arm", "subsample"], values="score"
+    )
     rng = np.random.default_rng(arguments.seed)
-    largest = 0.0
-    print(f"{'cell':>24} {'bias':>6} {'predicted':>9} {'t test':>7} {'flips':>7}")
-    for (label, num_test), size in cells.items():
-        assert num_test is not None
-        models = [name for name in results["model"].unique() if label in (name, ALL_MODELS)]
-        counts = np.stack(
-            [[arm_counts(results, num_test, model, arm) for model in models] for arm in ("extra", "test")]
-        )
-        for bias in BIASES:
-            rejections = [
-                reject_zero(plant_bias(counts, num_test, bias, rng).mean(axis=0)) for _ in range(arguments.repeats)
-            ]
-            by_t, by_flips = np.mean(rejections, axis=0)
-            predicted = compute_power(bias, np.sqrt(size.squared_error), size.degrees, ALPHA) if bias else ALPHA
-            largest = max(largest, abs(by_t - predicted))
-            name = f"{label}, n={num_test}"
-            print(f"{name:>24} {bias:6.3f} {predicted:9.3f} {by_t:7.3f} {by_flips:7.3f}", flush=True)
-    print(f"largest difference between the t test and the prediction: {largest:.3f}\n")
-    print("power of designs planned for 0.8 from pilots of 5 tasks and 3 subsamples")
-    print(f"{'cell':>24} {'confidence':>10} {'mean':>6} {'10% of pilots below':>20} {'share above 0.8':>16}")
-    for model in results["model"].unique():
-        counts = np.stack([arm_counts(results, PILOT_SIZE, model, arm) for arm in ("extra", "test")])
-        differences = (counts[1] - counts[0]) / PILOT_SIZE
+    print("| model | confidence | mean power | 10% of pilots below | share above 0.8 |\n|---|---|---|---|---|")
+    for model, scores in arms.groupby(level="model"):
+        differences = (scores["test"] - scores["extra"]).to_numpy()
         for confidence in (0.5, 0.8):
-            powers = [plan_from_pilot(differences, confidence, rng) for _ in range(arguments.repeats)]
-            quantile, share = np.quantile(powers, 0.1), np.mean(np.array(powers) >= 0.8)
-            print(f"{model:>24} {confidence:10} {np.mean(powers):6.3f} {quantile:20.3f} {share:16.3f}", flush=True)
+            powers = np.array([plan_from_pilot(differences, confidence, rng) for _ in range(arguments.repeats)])
+            cells = f"{powers.mean():.3f} | {np.quantile(powers, 0.1):.3f} | {(powers >= 0.8).mean():.3f}"
+            print(f"| {model} | {confidence} | {cells} |", flush=True)
 
 
 def plan_from_pilot(differences: FloatArray, confidence: float, rng: np.random.Generator) -> float:

@@ -3,15 +3,11 @@
 In every published configuration (a model, or the average of both, at one num_test), draw differences of each task with
 replacement and swap test and extra at random, so that there is no bias. A fixed design has 100 subsamples per task. A
 sequential one has the maximum that gives it the same power (80% at the detectable bias of the fixed design), and looks
-20 times. Columns of the first table: how often the bias is wrongly called biased when the run looks without adjustment,
+20 times. Columns: how often the bias is wrongly called biased when the run looks without adjustment,
 with group-sequential levels, with a confidence sequence; the power of the fixed and of the group-sequential design to
 exclude zero at the detectable bias; and the mean number of subsamples of the group-sequential design, relative to the
 fixed one, without bias, at the detectable bias and at twice this bias. Runs stop at biased or equivalent; for errors
 and power, at biased only.
-
-The second table compares two measures of information, with 5 looks and 20 subsamples: the share of the subsamples, and
-the estimated 1 / se^2 relative to its forecast from the first look. It shows how often the bias is wrongly called
-biased.
 
     python benchmarks/statistics/sequential.py FOLDER [--repeats 2000] [--looks 20]
 """
@@ -108,33 +104,8 @@ def inflation(fractions: list[float], rng: np.random.Generator) -> float:
     return float(brentq(missing_power, 1.0, 1.5, xtol=1e-4))
 
 
-def wrong_by_information(differences: FloatArray, repeats: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Return how often 5 looks call biased what is not, by share of subsamples and by estimated information."""
-    sizes = [4, 8, 12, 16, 20]
-    fractions = [size / sizes[-1] for size in sizes]
-    estimates = estimate(resample(differences, sizes[-1], repeats, rng), sizes)
-    by_share = decide(estimates, 0.0, group_sequential_levels(fractions, ALPHA))[0].mean()
-    forecast = sizes[-1] / sizes[0] / estimates.errors[:, :1] ** 2
-    information = np.maximum.accumulate(np.minimum(1.0, 1 / estimates.errors**2 / forecast), axis=1)
-    information[:, -1] = 1.0
-    levels = np.array([levels_at(tuple(each)) for each in information])
-    return float(by_share), float(decide(estimates, 0.0, levels)[0].mean())
-
-
-def levels_at(information: tuple[float, ...]) -> FloatArray:
-    """Return the levels of looks, of which some may add no information and then test nothing."""
-    distinct = sorted(set(information))
-    by_information = dict(zip(distinct, group_sequential_levels(distinct, ALPHA), strict=True))
-    tested: set[float] = set()
-    levels = []
-    for value in information:
-        levels.append(1e-9 if value in tested else float(by_information[value]))
-        tested.add(value)
-    return np.array(levels)
-
-
 def main() -> None:
-    """Print one row for each configuration, in two tables."""
+    """Print one row for each configuration."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--repeats", type=int, default=10_000)
@@ -156,12 +127,7 @@ def main() -> None:
         cells = [f"{share:.1%}" for share in shares[:5]] + [f"{share:.0%}" for share in shares[5:]]
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
     errors = (math.sqrt(share * (1 - share) / arguments.repeats) for share in (0.05, 0.2, 0.8))
-    print("\nStandard errors: " + ", ".join(f"{error:.1%}" for error in errors) + " at 5%, 20% and 80%.\n")
-    print("| configuration | by share of subsamples | by estimated information |\n|---|---|---|")
-    for name, differences in configurations:
-        cells = [f"{share:.1%}" for share in wrong_by_information(differences, 1000, rng)]
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
-    print(f"\nStandard error: {math.sqrt(0.05 * 0.95 / 1000):.1%}.")
+    print("\nStandard errors: " + ", ".join(f"{error:.1%}" for error in errors) + " at 5%, 20% and 80%.")
 
 
 def simulate(differences: FloatArray, sizes: list[int], rng: np.random.Generator) -> list[float]:

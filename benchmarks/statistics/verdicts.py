@@ -13,8 +13,10 @@ For 'equivalent', every method has a bias just outside the region. Noise:
   5% differ by one answer. The user states no loss of failures, or one of 30 points (the option `failure_loss`). For
   'biased', all other trials gain what the failures lose on average, so there is no bias.
 
-The last tables show the coverage of the first interval, and the power of verdicts relative to the t test if the biases
-of two tasks are -5.2 and +0.8 points.
+The last table is about the cost of settling a verdict: runs of one method, without rounding, are extended by the number
+of subsamples that settles the verdict if the bias is near zero or outside the region. Printed are the average number of
+subsamples per task until the verdict is settled, the shares of runs of which any report is wrong, the share whose
+intervals all contain the bias, and the share of first advice after which the verdict is settled and right.
 
     python benchmarks/statistics/verdicts.py [--repeats 1000] [--seed 0]
 """
@@ -23,17 +25,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from simulated_trials import ALPHA, REGION, UNPLANNED, Draw, Method, advice_on, judge, share
+from simulated_trials import REGION, UNPLANNED, Draw, Method, advice_on, judge, share
 
 from peekbench.records import FloatArray, Looks
-from peekbench_summary.families import judge_family
+from peekbench_summary.biased_rule import Conclusion
+from peekbench_summary.settling import settle
 
 STEP = 1 / 200
 MAX_LOOKS, MAX_SUBSAMPLES = 6, 2000
 METHODS = (1, 5, 20)
+EXTENDED = ((5, 10), (5, 20), (1, 20))
+"""Tasks and first subsamples of runs of one method that are extended until their verdict is settled."""
+SHARES_OF_REGION = (0.0, 0.25, 0.5, 0.75, 1.0)
+MAX_EXTENSIONS, MAX_EXTENDED = 8, 50_000
+MARGIN = 1e-9  # of a bias at the edge, which is outside
 
 
 def normal(rng: np.random.Generator, tasks: int, size: int) -> FloatArray:
@@ -53,11 +61,6 @@ def skewed(rng: np.random.Generator, tasks: int, size: int) -> FloatArray:
 
 def _fails(rng: np.random.Generator, tasks: int, size: int, rate: float) -> FloatArray:
     return (rng.random((tasks, size)) < rate).astype("float64")
-
-
-def of_size(deviation: float) -> Draw:
-    """Return the draw of normal noise with a standard deviation."""
-    return lambda rng, tasks, size: rng.normal(0, deviation, (tasks, size))
 
 
 def rare(rate: float, loss: float, gain: float = 0.0) -> Draw:
@@ -151,35 +154,68 @@ def print_rare(repeats: int, rng: np.random.Generator) -> None:
                     print(f"| {rate:.0%} | {loss:.0%} | {tasks} x {first} | {told} | {' | '.join(cells)} |", flush=True)
 
 
-def print_coverage(repeats: int, rng: np.random.Generator) -> None:
-    """Print how often the interval of a first report covers, of a run or a table."""
-    print("\n| noise | tasks x subsamples | covers |\n|---|---|---|")
-    for noise, draw in NOISE.items():
-        for tasks, size in ((1, 8), (1, 20), (5, 10), (5, 20), (5, 100)):
-            hits = []
-            for _ in range(repeats):
-                method = Method(draw, np.full(tasks, 0.02), STEP)
-                method.extend(rng, size)
-                estimate = method.bias(UNPLANNED).estimate(ALPHA)
-                hits.append(estimate.low <= 0.02 <= estimate.high)
-            print(f"| {noise} | {tasks} x {size} | {share(hits)} |", flush=True)
+@dataclass
+class Walk:
+    """What happened to one run."""
+
+    sizes: list[int] = field(default_factory=list)
+    conclusions: list[Conclusion] = field(default_factory=list)
+
+    def is_wrong(self, decision: str) -> bool:
+        """Return whether any report has a decision."""
+        return any(each.decision.startswith(decision) for each in self.conclusions)
 
 
-def print_power(repeats: int, rng: np.random.Generator) -> None:
-    """Print the power if tasks differ, relative to that of the t test."""
-    print("\n| noise, points | subsamples | t test | verdict | ratio |\n|---|---|---|---|---|")
-    for noise in (2.0, 4.0, 8.0):
-        for size in (6, 10, 20):
-            by_t, judged = [], []
-            for _ in range(repeats):
-                method = Method(of_size(noise / 100), np.array([-0.052, 0.008]), STEP)
-                method.extend(rng, size)
-                bias = method.bias(UNPLANNED)
-                by_t.append(bias.estimate(ALPHA).p_zero <= bias.levels.now(ALPHA))
-                ((verdict, _),) = judge_family([bias], 1 - ALPHA)
-                judged.append(verdict.decision == "biased down")
-            ratio = np.mean(judged) / np.mean(by_t)
-            print(f"| {noise:g} | {size} | {share(by_t)} | {share(judged)} | {ratio:.2f} |", flush=True)
+def follow(draw: Draw, tasks: int, first: int, bias: float, rng: np.random.Generator) -> Walk:
+    """Extend a run as its reports advise."""
+    method, walk, number = Method(draw, np.full(tasks, bias), None), Walk(), first
+    earlier: list[int] = []
+    while True:
+        method.extend(rng, number)
+        ((measured, conclusion),) = judge([method], UNPLANNED, earlier)
+        walk.sizes.append(method.trials.shape[1])
+        walk.conclusions.append(conclusion)
+        if conclusion.decision != "inconclusive" or len(walk.sizes) == MAX_EXTENSIONS:
+            return walk
+        settling = settle(measured, conclusion.alpha)
+        if settling is None or settling.advice is None or walk.sizes[-1] + settling.advice.subsamples > MAX_EXTENDED:
+            return walk
+        earlier.append(method.trials.size)
+        number = settling.advice.subsamples
+
+
+def is_right(conclusion: Conclusion, fraction: float) -> bool:
+    """Return whether a verdict is settled, and right for a bias that is a fraction of the region."""
+    allowed = {0.0: ("equivalent",), 1.0: ("biased up",)}.get(fraction, ("equivalent", "biased up"))
+    return conclusion.decision in allowed
+
+
+def print_extensions(repeats: int, rng: np.random.Generator) -> None:
+    """Print one row for each design and bias."""
+    print("\n| noise | tasks x first subsamples | bias / region | subsamples until settled | unsettled | wrong |"
+          " intervals cover | advice right |\n|" + "---|" * 8)  # fmt: skip
+    for noise, draw in (("normal", normal), ("skewed", skewed)):
+        for tasks, first in EXTENDED:
+            for fraction in SHARES_OF_REGION:
+                bias = fraction * (REGION.half_width + MARGIN)
+                walks = [follow(draw, tasks, first, bias, rng) for _ in range(repeats)]
+                sizes = np.array([walk.sizes[-1] for walk in walks])
+                wrong = {0.0: "biased", 1.0: "equivalent"}.get(fraction, "biased down")
+                extended = [walk for walk in walks if len(walk.sizes) > 1]
+                covered = [
+                    all(each.estimate.low <= bias <= each.estimate.high for each in walk.conclusions) for walk in walks
+                ]
+                cells = [
+                    noise,
+                    f"{tasks} x {first}",
+                    f"{fraction:g}",
+                    f"{sizes.mean():.0f} ({sizes.std() / np.sqrt(len(sizes)):.1f})",
+                    share([walk.conclusions[-1].decision == "inconclusive" for walk in walks]),
+                    share([walk.is_wrong(wrong) for walk in walks]),
+                    share(covered),
+                    share([is_right(walk.conclusions[1], fraction) for walk in extended]),
+                ]
+                print("| " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
@@ -188,5 +224,5 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     generator = np.random.default_rng(arguments.seed)
-    for table in (print_wrong, print_rare, print_coverage, print_power):
+    for table in (print_wrong, print_rare, print_extensions):
         table(arguments.repeats, generator)

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from hyperparameters import table
 from pages import markdown, pick, points, rows
 from reproduction_fits import PUBLISHED, SPECS, Scores, checks, overconfidence, pca, posteriors, run, shares
 from scipy.stats import chi2, false_discovery_control
@@ -54,9 +53,7 @@ def main() -> None:
     code = digest(path for path in files if path.name != Path(__file__).name)
     session = describe_session(ROOT)
     machine = f"{session['machine']['processor']}, {session['machine']['cores']} cores, Python {session['python']}"
-    parts = {
-        "commit": str(session["commit"])[:12], "machine": machine, "data": data[:12], "hyperparameters": table()
-    }  # fmt: skip
+    parts = {"commit": str(session["commit"])[:12], "machine": machine, "data": data[:12]}
     for part in (design, draws, table_1, correlations, section_8, section_9, consistency):
         parts |= part(scores)
     for step in (posteriors, shares, checks, overconfidence, pca):

@@ -55,22 +55,6 @@ def test_the_few_shot_spec_has_as_many_models_as_the_study() -> None:
     assert (trials * 3, trials * 5) == (81_000, 135_000)
 
 
-def test_the_page_has_the_hyperparameters_of_the_specs_and_explains_differences(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hyperparameters = importlib.import_module("hyperparameters")
-    assert hyperparameters.unexplained() == []
-    assert hyperparameters.table() in PAGE.read_text("utf-8")
-    assert hyperparameters.value_of("Mistral-7B", "pretraining.batch_size")["yelp_review_full"] == 8
-    assert hyperparameters.value_of("Mistral-7B", "pretraining.batch_size")["trec"] == 16
-    wrong = hyperparameters.Setting("epochs", "classification.epochs", {"BERT": {"": 3, "trec": 4}})
-    monkeypatch.setattr(hyperparameters, "SETTINGS", (*hyperparameters.SETTINGS, wrong))
-    monkeypatch.delitem(hyperparameters.REASONS, "attention")
-    found = hyperparameters.unexplained()
-    assert found[0].startswith("BERT, classification.epochs: ")
-    assert found[1:] == ["Mistral-7B, packed, attention: no value and no reason"]
-
-
 def test_a_step_is_resumed_until_its_code_or_scores_change(script: ModuleType, tmp_path: Path) -> None:
     done = []
 
@@ -140,7 +124,7 @@ def test_the_script_finds_its_tables_and_columns(
     few = {name: table[table["task"].isin(tasks) & (table["subsample"] < 6)] for name, table in scores.items()}
     largest = {name: table[table["num_test"].isin([500] if name in ("few_shot", "overtrained") else [100, 500])]
                for name, table in few.items()}  # fmt: skip
-    parts = {"commit": "", "machine": "", "data": "", "hyperparameters": ""}
+    parts = {"commit": "", "machine": "", "data": ""}
     for part in (script.design, script.draws, script.table_1, script.correlations, script.section_8,
                  script.section_9, script.consistency):  # fmt: skip
         parts |= part(few)
