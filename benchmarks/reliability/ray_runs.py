@@ -51,7 +51,7 @@ def make(executor: Executor, num_trials: int) -> ExperimentSpec:
         "design": {"num_train": 12, "num_test": 30, "num_subsamples": num_trials // 2},
         "executor": executor,
         "analyses": ["toy.count"],
-        "report": {"formats": ["text"]},
+        "report": {"formats": ["markdown"]},
     }
     return make_spec(raw, folder=Path())
 

@@ -193,9 +193,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     with atomic_write(Path(folder) / "report.txt") as temporary:
+    ...     with atomic_write(Path(folder) / "report.md") as temporary:
     ...         _ = temporary.write_text("complete")
-    ...     (Path(folder) / "report.txt").read_text()
+    ...     (Path(folder) / "report.md").read_text()
     'complete'
     """
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -38,7 +38,7 @@ def write_spec(name: str, **parts: Any) -> Path:
         ],
         "design": {"num_train": 12, "num_test": 30, "num_subsamples": 12},
         "analyses": ["toy.count"],
-        "report": {"formats": ["text"]},
+        "report": {"formats": ["markdown"]},
         **parts,
     }
     path = Path(f"{name}.yaml")
@@ -192,7 +192,7 @@ def test_failures_are_stored_and_reported_and_other_trials_continue() -> None:
     assert set(numbers_failed) == set(errors)
     assert all(0 < number < 24 for number in numbers_failed.values())
     assert all("Traceback" in failure.traceback for failure in failures)
-    report = Path("reports/faulty/report.txt").read_text()
+    report = Path("reports/faulty/report.md").read_text()
     assert f"{len(failures)} trials failed" in report
     assert "The design has missing trials" in report
     assert "subsamples missing" in report

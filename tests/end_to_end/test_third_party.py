@@ -143,7 +143,7 @@ def test_spec_runs_to_a_report(installed: Environment) -> None:
     (table,) = (table for table in report["tables"] if table["title"].startswith("Win rate"))
     assert [row[0] for row in table["rows"]] == ["centroid", "two-words"]
     assert [row[1] for row in table["rows"]] == [40, 40]
-    text = (installed.folder / "reports" / "all_examples" / "report.txt").read_text()
+    text = (installed.folder / "reports" / "all_examples" / "report.md").read_text()
     assert "beats extra in" in " ".join(text.split())
     page = (installed.folder / "reports" / "all_examples" / "report.html").read_text()
     drawn = [figure for figure in report["figures"] if figure["kind"] != "forest"]
@@ -157,7 +157,7 @@ def test_spec_runs_to_a_report(installed: Environment) -> None:
 
     in_order = SHOWN["all_examples.yaml"].replace("name: all_examples", "name: in-order")
     in_order = in_order.replace("executor: backwards", "")
-    in_order = in_order.replace("report: {renderer: outlines, formats: [html, text, json, verdict_list]}", "")
+    in_order = in_order.replace("report: {renderer: outlines, formats: [html, markdown, json, verdict_list]}", "")
     (installed.folder / "in-order.yaml").write_text(in_order)
     installed.peekbench("run", "in-order.yaml")
     assert scores(installed, "in-order") == scores(installed, "all_examples")

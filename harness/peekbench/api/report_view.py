@@ -234,8 +234,8 @@ class ReportView:
         folder
             Folder of the files; it is created. Files of an earlier report are replaced.
         formats
-            'html', 'text', 'markdown', 'json', 'cards', 'svg', 'png' and formats of plugins, such as 'exports.latex';
-            by default those that the spec names, or else `report.html`, `report.txt` and `report.json`.
+            'html', 'markdown', 'json', 'svg', 'png' and formats of plugins, such as 'exports.latex'; by default those
+            that the spec names, or else the first three.
 
         Raises
         ------

@@ -21,7 +21,7 @@ from peekbench.records.report import Analysis
 from peekbench.records.verdicts import Decision, Verdict
 from peekbench.report import render_text, report_of_run, write_report
 from peekbench.report.facts.run_facts import make_command
-from peekbench.report.render.files import check_same_report, folder_name
+from peekbench.report.render.files import folder_name
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.sentences import decision_of
 from peekbench.store.files import RUNS
@@ -70,7 +70,6 @@ class Printer:
             if folder is None:
                 report = replace(report, formats=())
             else:
-                check_same_report(report, folder)
                 closing += _list_files(write_report(report, folder), folder)
         except PeekbenchError:
             self._print(report, [])

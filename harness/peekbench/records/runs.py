@@ -18,10 +18,9 @@ Settled: TypeAlias = Literal["biased", "equivalent"]
 Size: TypeAlias = tuple[str, int, int]
 """Method, num_train and num_test."""
 
-OWN_FORMATS = ("html", "text", "markdown", "json", "cards", "svg", "png")
-"""Formats of reports of peekbench itself, whatever the names of plugins. 'cards' is one Markdown file per method; 'svg'
-and 'png' are one picture per figure."""
-DEFAULT_FORMATS = OWN_FORMATS[:5]
+OWN_FORMATS = ("html", "markdown", "json", "svg", "png")
+"""Formats of reports of peekbench itself, whatever the names of plugins; 'svg' and 'png' are one picture per figure."""
+DEFAULT_FORMATS = OWN_FORMATS[:3]
 
 
 @dataclass(frozen=True, slots=True)

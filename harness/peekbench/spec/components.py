@@ -335,8 +335,8 @@ class ReportSpec(SpecModel):
     """Files of a report."""
 
     formats: tuple[Annotated[str, _located_by(check_format)], ...] = DEFAULT_FORMATS
-    """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
-    figures. Cards and figures have folders of their own. Plugins add formats, which are named `plugin.thing`."""
+    """Files to write into `reports/<name>/`; 'svg' and 'png' are the figures, in a folder of their own. Plugins add
+    formats, which are named `plugin.thing`."""
     allow_incomplete: bool = False
     """Analyze the complete trials if trials are missing, instead of an error. The report says so."""
     renderer: Annotated[str, _located_by(_find_renderer)] = Field(default="", exclude_if=lambda renderer: not renderer)

@@ -7,7 +7,6 @@ import csv
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,10 @@ import yaml
 from commands import run_command, shell
 
 import peekbench.cli
-from peekbench.errors import PeekbenchError
 from peekbench.formatting import shorten, visible, visible_lines
 from peekbench.progress import PrintableConsole
-from peekbench.records import Report
-from peekbench.report.render.files import check_same_report, write_report
 
-REPORTS = ["text", "markdown", "json"]
+REPORTS = ["html", "markdown", "json"]
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\u200b\x9b31m\ufeff\u2066"
 
 
@@ -81,7 +77,7 @@ def test_a_name_is_one_line_in_each_report(simulate: Any) -> None:
     table.to_csv("scores.csv", index=False)
     printed = [run_command("analyze", "scores.csv", *options).stdout for options in ((), ("--full",))]
     assert run_command("analyze", "scores.csv", "--reports", "reports", "-q").returncode == 0
-    printed += [Path(f"reports/scores/report.{suffix}").read_text() for suffix in ("txt", "md")]
+    printed += [Path(f"reports/scores/report.{suffix}").read_text() for suffix in ("md",)]
     for text in printed:
         assert "x3a:stop-commands::x" in text
         assert find_commands(text) == []
@@ -148,7 +144,7 @@ def test_failures_are_escaped_and_bounded_in_all_outputs(make_raw: Any) -> None:
     assert len(ran.stdout) < 100_000
     assert len(planned.stderr) < 20_000
     written = files("reports/small")
-    for name in ("report.html", "report.txt", "report.md"):
+    for name in ("report.html", "report.md"):
         assert is_visible(written[name].decode())
         assert len(written[name]) < 1_000_000
     failure = json.loads(written["report.json"])["failures"][0]
@@ -207,48 +203,5 @@ def test_a_report_is_printed_if_its_files_cannot_be_written(spec: str) -> None:
     Path("reports").write_text("a file instead of a folder")
     done = run_command("run", spec)
     assert done.returncode == 2
-    assert "cannot write reports/small/report.txt" in done.stderr
+    assert "cannot write reports/small/report.html" in done.stderr
     assert "12 of 12 trials done" in done.stdout
-
-
-@pytest.mark.slow
-def test_an_analysis_is_never_written_over_another_report() -> None:
-    Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,100,0.5,0.6\na,100,0.5,0.62\n" * 20)
-    analyze = ("analyze", "scores.csv", "--analysis", "toy.count", "--reports", "reports")
-    write_report(Report("scores", "headline", command="peekbench run scores.yaml"), "reports/scores")
-    before = files("reports")
-    done = run_command(*analyze)
-    assert done.returncode == 2
-    assert "reports/scores has the report of `peekbench run scores.yaml`" in done.stderr
-    assert "40" in done.stdout, "it is printed"
-    assert files("reports") == before
-    shutil.rmtree("reports")
-    for _ in range(2):  # the same analysis replaces its report
-        assert run_command(*analyze).returncode == 0
-    assert "--analysis toy.count" in json.loads(Path("reports/scores/report.json").read_text())["command"]
-
-
-def test_the_report_of_a_run_replaces_only_those_of_runs(tmp_path: Path) -> None:
-    run = Report("name", "headline", command="peekbench run a.yaml", details={"spec": {}})
-    write_report(run, tmp_path)
-    check_same_report(replace(run, command="peekbench run a.yaml --workers 2"), tmp_path)
-    check_same_report(replace(run, formats=("html",)), tmp_path)
-    write_report(Report("name", "headline", command="peekbench analyze name.csv"), tmp_path)
-    with pytest.raises(PeekbenchError, match="has the report of `peekbench analyze name.csv`"):
-        check_same_report(run, tmp_path)
-
-
-def test_formats_and_command_identify_a_report_without_json(tmp_path: Path) -> None:
-    command = "peekbench analyze 'a <b>.csv' --ignore " + "long_name," * 30
-    markdown = Report(
-        "name", "headline", formats=("markdown", "html", "text"), command=command, provenance={"command": command}
-    )
-    write_report(markdown, tmp_path)
-    check_same_report(markdown, tmp_path)
-    other_command = replace(markdown, command="peekbench analyze other.csv")
-    for other in (Report("name", "headline"), Report("name", "headline", formats=("text",)), other_command):
-        with pytest.raises(PeekbenchError, match="another report"):
-            check_same_report(other, tmp_path)
-    (tmp_path / "report.json").write_text("[]")
-    with pytest.raises(PeekbenchError, match="another report"):
-        check_same_report(Report("name", "headline"), tmp_path)

@@ -126,7 +126,7 @@ def test_comparisons_are_written_in_every_format(make_run: Run, tmp_path: Path) 
     report = report_of_comparison([make_run("one"), make_run("two")])
     written = write_report(report, tmp_path / "compared")
     names = {path.name for path in written if path.parent.name == "compared"}
-    assert names == {"report.html", "report.txt", "report.md", "report.json"}
+    assert names == {"report.html", "report.md", "report.json"}
     for name in names:
         assert "one to two" in (tmp_path / "compared" / name).read_text().replace("one&#32;", "one ")
 

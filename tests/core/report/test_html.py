@@ -1,4 +1,4 @@
-"""The HTML report and the method cards as text; tests/browser tests the HTML report in a browser."""
+"""The HTML report as text; tests/browser tests the HTML report in a browser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.report import alt_text, report_of_table, state
 from peekbench.report.render import html
 from peekbench.report.render.html import TEMPLATES, cell_number, render_html
-from peekbench.report.render.markdown import render_cards
 from peekbench.report.render.pictures import Scale
 from peekbench.results.analyze import analyze
 from peekbench_testing import sample_report
@@ -242,52 +241,6 @@ def test_a_verdict_unfolds_to_its_sentences_its_method_and_its_tasks(report: Rep
     for row in (first, second):
         assert [f"task{number}</bdi>" in row for number in range(5)] == [True] * 5
         assert "average of these tasks" in row
-    cards = render_cards(longer)
-    assert list(cards) == ["lsa.md", "null.md", "lsa-x.md"]
-    assert "- loss: 4.25" in cards["lsa.md"]
-    assert "4.25" not in cards["null.md"] + cards["lsa-x.md"]
-    assert report.verdicts[0].decision in cards["lsa.md"]
-    assert "peekbench analyze scores.csv" in cards["null.md"]
-
-
-def test_cards_give_scores_with_intervals() -> None:
-    names = ("method", "tie", "bias", "p, paired t", "n")
-    units: Any = ("text", "text", "difference", "p_value", "number")
-    row = ("m", "ab", Estimate(0.0147, 0.0091, 0.0203), 0.025, None)
-    table = Table("Leaderboard", tuple(map(Column, names, units)), (row,))
-    report = Report("r", "", tables=(table,), methods=(MethodFacts("m"),))
-    card = render_cards(report)["m.md"]
-    for line in (
-        r"- bias: +1.47 \[+0.91, +2.03\] points",
-        "- p, paired t: 0.025",
-    ):
-        assert line in card.splitlines()
-    assert "low" not in card
-    assert "tie" not in card, "a tie is meaningful next to other methods only"
-    assert "- n:" not in card
-
-
-def test_cards_of_a_run_name_its_design() -> None:
-    task: dict[str, Any] = {"use": "toy.data", "num_train": [], "num_test": [], "num_subsamples": None}
-    spec = {
-        "tasks": [{**task, "name": "news"}, {**task, "name": "mail", "num_subsamples": 5}],
-        "design": {"num_train": "all", "num_test": "all", "folds": [5, 10], "num_subsamples": 20, "train": "natural"},
-        "arms": ["base", "extra", {"mix": 0.25}],
-        "seed": 3,
-    }
-    report = Report("r", "h", methods=(MethodFacts("m"),), details={"spec": spec})
-    design = (
-        "tasks news, mail (num_subsamples: 5); num_train all; num_test all; num_subsamples 20; folds 5, 10; "
-        "train natural; arms base, extra, mix: 0.25; seed 3"
-    )
-    assert f"- design: {design}" in render_cards(report)["m.md"].replace("\\", "").splitlines()
-
-
-def test_cards_have_portable_file_names() -> None:
-    names = ["../../etc/passwd", "A b", "a B", "数据", "...", "x" * 300]
-    report = replace(hostile("plain"), methods=tuple(map(MethodFacts, names)), details={})
-    files = list(render_cards(report))
-    assert files == ["etc-passwd.md", "A-b.md", "a-B-2.md", "method.md", "method-2.md", "x" * 80 + ".md"]
 
 
 def test_failures_are_shown_with_tracebacks() -> None:

@@ -12,10 +12,9 @@ import pytest
 from commands import run_command
 
 from peekbench.report import report_of_table
-from peekbench.report.facts.run_facts import check_results, warn_of_run
+from peekbench.report.facts.run_facts import check_results
 from peekbench.results import tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
-from peekbench.spec.design import Design
 
 SPEC = """
 name: doubtful
@@ -47,11 +46,11 @@ def test_warnings_appear_before_the_run_in_every_format_and_on_the_screen() -> N
     screen = " ".join(ran.stdout.split())
     expected = ("Warning: Accuracy not above the majority class (toy.vote", f"Warning: {copies}")
     assert all(beginning in screen for beginning in expected)
-    files = {suffix: Path(f"reports/doubtful/report.{suffix}").read_text() for suffix in ("txt", "md", "html", "json")}
+    files = {suffix: Path(f"reports/doubtful/report.{suffix}").read_text() for suffix in ("md", "html", "json")}
     warnings = json.loads(files["json"])["warnings"]
     for beginning in ("Accuracy not above the majority class", copies):
         (warning,) = [warning for warning in warnings if warning.startswith(beginning)]
-        for suffix in ("txt", "md", "html"):
+        for suffix in ("md", "html"):
             assert warning[:40] in " ".join(unescape(files[suffix]).split()), suffix
     assert not any("Most rows have one class" in warning for warning in warnings), "the measured accuracy says more"
     ranked = " ".join(run_command("compare", "doubtful").stdout.split())
@@ -82,25 +81,3 @@ def test_base_arms_of_a_model_may_differ_in_a_run() -> None:
     warnings = [warning for analysis in check_results(results) for warning in analysis.warnings]
     assert any("base arm depends on the method" in warning for warning in warnings)
     assert not any(analysis.warnings for analysis in check_results(results, is_run=True))
-
-
-def test_base_arms_that_do_not_beat_guessing_are_named_with_their_score() -> None:
-    scores = pd.DataFrame({"task": ["hard", "easy"] * 10, "subsample": [n // 2 for n in range(20)]})
-    chance = (scores["task"] == "hard") * -0.2 + 0.5
-    scores = scores.assign(method="lsa", num_test=50, base=chance - 0.04 + 0.02 * (scores["subsample"] % 5))
-    results = tidy(scores.assign(extra=0.6, test=0.6), "scores")
-    names = {"hard": list("abc"), "easy": list("abc")}
-    tasks = {
-        task: {"kind": "classification", "rows": 900, "class_names": classes, "class_counts": [300] * 3, "splits": {}}
-        for task, classes in names.items()
-    }
-    designs = dict.fromkeys(tasks, Design.model_validate({"num_train": 9, "num_test": 50, "num_subsamples": 10}))
-    (warning,) = warn_of_run(designs, tasks, results)
-    assert "better than guessing: lsa in hard: 30.0% (guessing: 33.3%). " in warning
-    larger = scores.assign(num_test=100)
-    sizes = tidy(pd.concat([scores, larger]).assign(extra=0.6, test=0.6), "scores")
-    (warning,) = warn_of_run(designs, tasks, sizes)
-    assert "lsa in hard, num_test 50: 30.0%" in warning
-    two_classes = {task: {**facts, "class_names": ["a", "b"]} for task, facts in tasks.items()}
-    (warning,) = warn_of_run(designs, two_classes, results)
-    assert "lsa in hard: 30.0% (guessing: 50.0%); lsa in easy: 50.0% (guessing: 50.0%)" in warning

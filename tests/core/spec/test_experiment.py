@@ -38,7 +38,7 @@ def test_minimal_spec_has_defaults(tmp_path: Path) -> None:
     assert spec.executor.use == "local"
     assert spec.tasks[0].name == "toy.words"
     assert spec.methods[0].name == "toy.vote"
-    assert spec.report.formats == ("html", "text", "markdown", "json", "cards")
+    assert spec.report.formats == ("html", "markdown", "json")
     assert spec.folder == tmp_path
     assert "num_unlabeled" not in canonical(spec)["design"], "stores of such specs stay the same"
     default = parse_spec(MINIMAL.replace("analyses: [toy.count]", ""), folder=tmp_path)
@@ -112,7 +112,7 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
          ["methods[0].options.shrinkage: 1.5 is too large; use at most 1"]),
         ({"tasks": ["linear"]}, ["tasks[0].use: no plugin 'linear' is installed; plugins with data sources: arith"]),
         ({"executor": {"use": "local", "options": {"workers": 0}}}, ["executor.options.workers: 0 is too small"]),
-        ({"report": {"formats": ["pdf"]}}, ["report.formats[0]: 'pdf' is not one of html, text, markdown, "]),
+        ({"report": {"formats": ["pdf"]}}, ["report.formats[0]: 'pdf' is not one of html, markdown, "]),
     ],
 )  # fmt: skip
 def test_errors_name_the_place_and_the_problem(parts: dict[str, Any], errors: list[str], make_raw: MakeRaw) -> None:

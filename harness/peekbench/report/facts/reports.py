@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.data.preflight import count_uses
+from peekbench.data.preflight import count_uses, warn_of_design
 from peekbench.errors import PeekbenchError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry
@@ -124,8 +124,7 @@ def report_of_run(
             *run_facts.warn_of_other_versions(sessions, sizes),
             *warn_of_repeats(repeats),
             *grade_warnings,
-            *run_facts.warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, results),
-            *run_facts.warn_of_missing_renderer(spec.report.renderer),
+            *warn_of_design({task.name: spec.design_of(task) for task in spec.tasks}, tasks),
         ),
         tables=(
             *tables.data_tables(tasks),

@@ -8,12 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from peekbench.data.preflight import count_supported, warn_of_design
-from peekbench.errors import PluginError
-from peekbench.plugins import registry
-from peekbench.plugins.entries import RendererEntry
+from peekbench.data.preflight import count_supported
 from peekbench.plugins.graders import explain_equal_grades
 from peekbench.records.report import Analysis, Extension
 from peekbench.records.trials import Draw, Trial
@@ -28,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from peekbench.records.data import TableOptions
-    from peekbench.spec.design import Design
 
 
 COLUMN_OPTIONS = ("--text=", "--label=", "--group=")
@@ -93,10 +87,6 @@ def describe_extension(store: Store) -> Extension:
     )
 
 
-BLOCK = ["method", "num_train", "num_test", "task"]
-STANDARD_ERRORS = 2.0  # above guessing, for a base arm that has learned something
-
-
 def check_results(
     results: pd.DataFrame, analyses: Sequence[Analysis] = (), *, is_run: bool = False
 ) -> tuple[Analysis, ...]:
@@ -128,26 +118,6 @@ def check_results(
     return (ask(find_analysis("check"), results),)
 
 
-def warn_of_run(
-    designs: Mapping[str, Design],
-    tasks: Mapping[str, Mapping[str, Any]],
-    results: pd.DataFrame,
-) -> Iterator[str]:
-    """Yield warnings about a run that its results table alone does not show.
-
-    Parameters
-    ----------
-    designs
-        Design of each task.
-    tasks
-        Facts about each task's data.
-    results
-        Results table.
-    """
-    yield from _warn_of_base_arms(without_controls(results), tasks)
-    yield from warn_of_design(designs, tasks)
-
-
 def warn_of_grades(store: Store, results: pd.DataFrame) -> Iterator[str]:
     """Yield a warning about each method of an open store whose answers in a task all have the grade 0, or all 1."""
     graded = without_controls(results)
@@ -157,31 +127,6 @@ def warn_of_grades(store: Store, results: pd.DataFrame) -> Iterator[str]:
             draw = Draw(str(task), *map(int, rows[["num_train", "num_test", "subsample"]].iloc[0]))
             answers = store.generated(Trial(draw, str(method)))["extra"]
             yield from filter(None, [explain_equal_grades(f"{method} in {task}", rows["grade"].tolist(), answers)])
-
-
-def _chance(task: Mapping[str, Any]) -> float:
-    """Return the accuracy of guessing: of a class, or of all labels of a text."""
-    number = len(task["class_names"])
-    return 0.5**number if task["kind"] == "multilabel" else 1 / number
-
-
-def _warn_of_base_arms(results: pd.DataFrame, tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a warning about base arms that are not clearly more accurate than guessing."""
-    chance = {name: _chance(task) for name, task in tasks.items() if task["class_names"]}
-    base = results[(results["arm"] == "base") & results["task"].isin(list(chance))]
-    if base.empty:
-        return
-    blocks = base.groupby(BLOCK, sort=False, dropna=False)
-    scores = blocks["score"].agg(["mean", "std", "count"]).assign(answers=blocks["num_scored"].min()).reset_index()
-    scores["chance"] = scores["task"].map(chance)
-    binomial = scores["mean"] * (1 - scores["mean"]) / scores["answers"].astype(float)
-    variance = np.maximum(scores["std"].fillna(0.0) ** 2, binomial) / scores["count"]
-    scores["excess"] = scores["mean"] - scores["chance"]
-    poor = scores[scores["excess"] <= STANDARD_ERRORS * np.sqrt(variance)].sort_values("excess")
-    if poor.empty:
-        return
-    varying = [size for size in ("num_train", "num_test") if scores[size].nunique() > 1]
-    yield run_words.warn_of_base_arms(poor.to_dict("records"), varying)
 
 
 def describe_sessions(
@@ -224,12 +169,3 @@ def warn_of_other_versions(sessions: Sequence[Mapping[str, Any]], sizes: Sequenc
     made = [session for session, size in zip(sessions, sizes, strict=True) if size]
     if changes := describe_version_changes(made):
         yield run_words.warn_of_other_versions(changes)
-
-
-def warn_of_missing_renderer(use: str) -> Iterator[str]:
-    """Yield a warning if the renderer of a spec is not installed any more."""
-    if use:
-        try:
-            registry.find(use, RendererEntry)
-        except PluginError as error:
-            yield run_words.warn_of_missing_renderer(use, error)

@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.data.preflight import count_supported
+from peekbench.data.preflight import count_supported, warn_of_design
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
 from peekbench.records.verdicts import RowName
 from peekbench.report.facts.reports import add_analyses, extend_table
-from peekbench.report.facts.run_facts import check_results, extension_of, make_command, warn_of_run
+from peekbench.report.facts.run_facts import check_results, extension_of, make_command
 from peekbench.report.render import run_words
 from peekbench.report.render.repeats import warn_of_repeats
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
@@ -313,7 +313,7 @@ def _open(path: Path, options: AnalysisOptions) -> Compared:
     with Store.open(path) as store:
         scores = read_run(store, replace(options, table=TableOptions()))
         spec, tasks, (*_, session), rows = store.spec(), store.tasks(), store.sessions(), store.row_name()
-        run_warnings = warn_of_run(designs_by_task(spec), tasks, scores.complete)
+        run_warnings = warn_of_design(designs_by_task(spec), tasks)
         warnings = (*_warn_of_scores(scores, is_run=True), *warn_of_repeats(store.repeats()), *run_warnings)
     scores.record_look()
     return Compared(spec["name"], scores, warnings, spec, tasks, session, rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 import os
 import re
 import shutil
@@ -11,11 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
-from peekbench.formatting import shorten
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.names import locate_code
@@ -25,13 +21,12 @@ from peekbench.records.report import Report
 from peekbench.report.render.content import make_printable
 from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
-from peekbench.report.render.markdown import render_cards, render_markdown
+from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.pictures import FOLDER, make_renderer, name_figures
-from peekbench.report.render.terminal import render_file, render_screen
+from peekbench.report.render.terminal import render_screen
 
 MAX_NAME_LENGTH = 80  # characters of a folder's name
-FILES = {"html": "report.html", "text": "report.txt", "markdown": "report.md", "json": "report.json"}
-CARDS = "cards"
+FILES = {"html": "report.html", "markdown": "report.md", "json": "report.json"}
 
 
 def _draw_figures(report: Report, form: Form) -> dict[str, bytes]:
@@ -43,10 +38,8 @@ def _draw_figures(report: Report, form: Form) -> dict[str, bytes]:
 
 RENDER: Mapping[str, Callable[[Report], Mapping[str, str | bytes]]] = {
     "html": lambda report: {FILES["html"]: render_html(report)},
-    "text": lambda report: {FILES["text"]: render_file(report)},
     "markdown": lambda report: {FILES["markdown"]: render_markdown(report)},
     "json": lambda report: {FILES["json"]: render_json(report)},
-    "cards": lambda report: {f"{CARDS}/{name}": card for name, card in render_cards(report).items()},
     "svg": lambda report: {f"{FOLDER}/terminal.svg": render_screen(report), **_draw_figures(report, "svg")},
     "png": lambda report: _draw_figures(report, "png"),
 }
@@ -63,9 +56,9 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
     folder
         Folder of the files; it is created.
     formats
-        Formats to write instead of `report.formats`: 'html', 'text', 'markdown', 'json', 'cards' (one Markdown file
-        per method), 'svg' and 'png' (one picture per figure; 'svg' also has one of the screen), and formats of plugins,
-        as `plugin.thing`, which are a file or a folder of files.
+        Formats to write instead of `report.formats`: 'html', 'markdown', 'json', 'svg' and 'png' (one
+        picture per figure; 'svg' also has one of the screen), and formats of plugins, as `plugin.thing`, which are a
+        file or a folder of files.
 
     Returns
     -------
@@ -88,11 +81,6 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
     ['report.md', 'report.json']
     """
     folder = Path(folder)
-    if folder.is_symlink():
-        raise PeekbenchError(
-            f"{folder} is a link to {folder.resolve()}, where a report would replace files; remove the link, or choose "
-            "another folder with --reports"
-        )
     if formats is not None:
         report = replace(report, formats=tuple(locate_code(use, Path.cwd()) for use in formats))
     written = []
@@ -112,52 +100,6 @@ def folder_name(name: str) -> str:
     ('january-to-june', 'accuracies')
     """
     return re.sub(r"[^\w.-]+", "-", name)[:MAX_NAME_LENGTH].strip("-.") or "report"
-
-
-def check_same_report(report: Report, folder: Path) -> None:
-    """Check that a folder has no files of another report.
-
-    Raises
-    ------
-    PeekbenchError
-        If it has: reports tell by their command, which is in the JSON file, or else in the text of each file. The
-        report of a run replaces only reports of runs.
-    """
-    is_run = "spec" in report.details
-    files = [folder / name for name in FILES.values() if (folder / name).exists()]
-    other = "another report"
-    if folder / FILES["json"] in files:
-        content = _read_json(folder / FILES["json"])
-        is_same = content.get("command") == report.command
-        if is_run:
-            is_same = "spec" in content
-        if content.get("command"):
-            other = f"the report of `{content['command']}`"
-    else:
-        is_same = is_run or all(_mentions(file, report.command) for file in files)
-    if not is_same:
-        raise PeekbenchError(f"{folder} has {shorten(other, 500)}; delete it, or choose another folder with --reports")
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    """Return the content of a report; empty if the file is none."""
-    try:
-        return dict(json.loads(_read_if_file(file)))
-    except (OSError, TypeError, ValueError):
-        return {}
-
-
-def _mentions(file: Path, command: str) -> bool:
-    """Return whether a report contains a command, whatever its format wraps and escapes."""
-    text = html.unescape(_read_if_file(file))
-    return bool(command) and re.sub(r"[\W_]+", "", command) in re.sub(r"[\W_]+", "", text)
-
-
-def _read_if_file(file: Path) -> str:
-    """Return the text of a regular file; a pipe or a device, which may never end, is no report."""
-    if not file.is_file():
-        return ""
-    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _write_formats_of_plugins(report: Report, folder: Path, uses: Sequence[str]) -> list[Path]:
@@ -186,8 +128,7 @@ def _write_format(report: Report, folder: Path, use: str) -> list[Path]:
         with TemporaryDirectory(prefix=".", dir=folder, ignore_cleanup_errors=True) as temporary:
             part = Path(temporary) / path.name
             names = write_format(use, entry, make_printable(report), part)
-            if not entry.suffix and (path.exists() or path.is_symlink()):
-                _refuse_other_files(path, names)
+            if not entry.suffix and path.exists():
                 shutil.rmtree(path)
             os.replace(part, path)  # noqa: PTH105 - the name says that it must not fail half-way
     except OSError as error:
@@ -221,15 +162,6 @@ def list_files(path: Path) -> list[Path]:
     if path.is_file():
         return [Path()]
     return sorted(file.relative_to(path) for file in path.rglob("*") if not file.is_dir())
-
-
-def _refuse_other_files(folder: Path, names: Sequence[Path]) -> None:
-    if not folder.is_dir() or folder.is_symlink():
-        raise PeekbenchError(f"{folder} is not a folder; delete it, or choose another folder with --reports")
-    if others := [str(name) for name in list_files(folder) if name not in names]:
-        raise PeekbenchError(
-            f"{folder} has other files, such as {others[0]}; delete the folder, or choose another one with --reports"
-        )
 
 
 def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:

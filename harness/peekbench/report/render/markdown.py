@@ -1,15 +1,13 @@
-"""Renders a report as GitHub Markdown, and one card per method to paste into an appendix or a model card."""
+"""Renders a report as GitHub Markdown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from peekbench.formatting import capitalize, format_cell, format_quantity
+from peekbench.formatting import format_cell, format_quantity
 from peekbench.records.figures import Forest
-from peekbench.records.report import MethodFacts, Report, Table
+from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.report.render.answers import Answer
 from peekbench.report.render.content import (
@@ -20,7 +18,6 @@ from peekbench.report.render.content import (
     Paragraph,
     Part,
     lay_out,
-    make_printable,
     name_heading,
 )
 from peekbench.report.render.pictures import FOLDER, PICTURES, UNDRAWN, Picture, alt_text
@@ -151,95 +148,3 @@ def fenced(lines: list[str], language: str = "text") -> Iterator[str]:
     yield f"{fence}{language}"
     yield from lines
     yield fence
-
-
-MAX_NAME_LENGTH = 80  # characters of a file name, without suffix
-IN_CARDS = ("verdicts", "warnings", "tables", "provenance")
-METHOD = "method"  # column that names the method of a row
-TIE = "tie"  # column that is meaningful next to other methods only
-SIZES = ("num_train", "num_test", "num_subsamples")  # settings of a design that a task can have of its own
-DESIGN = (*SIZES, "folds", "num_unlabeled", "train")  # settings of a design that cards show
-
-
-def render_cards(report: Report) -> dict[str, str]:
-    """Return the cards of all methods, by file name: the parts of the report that are about the method."""
-    report = make_printable(report)
-    cards: dict[str, str] = {}
-    for method in report.methods:
-        cards[_file_name(method.name, cards)] = "\n".join(_card_lines(method, report)) + "\n"
-    return cards
-
-
-def _file_name(method: str, taken: dict[str, str]) -> str:
-    """Return a portable file name that differs from the others in more than case."""
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", method)[:MAX_NAME_LENGTH].strip("-.") or "method"
-    taken_names, name, number = {other.lower() for other in taken}, f"{stem}.md", 1
-    while name.lower() in taken_names:
-        number += 1
-        name = f"{stem}-{number}.md"
-    return name
-
-
-def _card_lines(method: MethodFacts, report: Report) -> Iterator[str]:
-    yield f"# {escape(method.name)}"
-    if method.summary:
-        yield from ("", escape(f"{capitalize(method.summary)}."))
-    experiment = f"{report.name}, {report.headline}"
-    facts = [("method", method.use), ("options", method.options), ("experiment", experiment)]
-    if spec := report.details.get("spec"):
-        facts.append(("design", _describe_design(spec)))
-    yield from ("", *_block_lines(Facts(tuple(fact for fact in facts if fact[1])), ""))
-    yield from _part_lines([part for part in lay_out(_limit_to(method, report)).parts if part.name in IN_CARDS])
-
-
-def _describe_design(spec: Mapping[str, Any]) -> str:
-    """Return the tasks and the design of a run, in the notation of its spec; only a run's report has a spec."""
-    tasks = []
-    for task in spec["tasks"]:
-        sizes = {name: task[name] for name in SIZES if task.get(name)}
-        tasks.append(task["name"])
-        if sizes:
-            tasks[-1] += f" ({_list(sizes)})"
-    design = {name: spec["design"][name] for name in DESIGN if name in spec["design"]}
-    if all(task.get("kind") == "language_modeling" for task in spec["tasks"]):
-        del design["train"]  # their texts have no classes
-    facts = {"tasks": tasks, **design, "arms": spec["arms"], "seed": spec["seed"]}
-    return "; ".join(f"{name} {_list(value)}" for name, value in facts.items())
-
-
-def _list(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_list(number)}" for name, number in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_list, value))
-    return str(value)
-
-
-def _limit_to(method: MethodFacts, report: Report) -> Report:
-    """Return a report on one method, with the warnings that name it or no method."""
-    others = [other.name for other in report.methods if other != method]
-    tables = [_select_rows(table, method.name) for table in report.tables if table.title != "Methods"]
-    return replace(
-        report,
-        verdicts=tuple(verdict for verdict in report.verdicts if verdict.name == method.name),
-        warnings=tuple(
-            warning
-            for warning in report.warnings
-            if method.name in warning or not any(name in warning for name in others)
-        ),
-        figures=(),
-        tables=tuple(replace(table, topic="results") for table in tables if table is not None),
-        failures=tuple(failure for failure in report.failures if failure.trial.method == method.name),
-    )
-
-
-def _select_rows(table: Table, method: str) -> Table | None:
-    """Return a table with the rows of a method only, without the columns `method` and `tie`; None if it has none."""
-    names = [column.name for column in table.columns]
-    if METHOD not in names:
-        return None
-    kept = [place for place, name in enumerate(names) if name not in (METHOD, TIE)]
-    rows = tuple(tuple(row[place] for place in kept) for row in table.rows if row[names.index(METHOD)] == method)
-    if not rows or not kept:
-        return None
-    return replace(table, columns=tuple(table.columns[place] for place in kept), rows=rows)

@@ -22,8 +22,6 @@ MAX_SESSIONS = 3
 """Sessions whose start is shown; the JSON report has all."""
 MAX_MACHINES = 10
 """Machines that are named; the JSON report has all."""
-MAX_LISTED = 3
-"""Base arms that a warning names."""
 
 
 def describe_provenance(
@@ -119,22 +117,6 @@ def _sessions_in_words(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[in
     return f"{len(sessions)}, started {shown}"
 
 
-def warn_of_base_arms(poor: Sequence[Mapping[Any, Any]], sizes: Sequence[str]) -> str:
-    """Warn of base arms that are no better than guessing, the worst first; `sizes` tell them apart."""
-    named = "; ".join(_describe_base_arm(row, sizes) for row in poor[:MAX_LISTED])
-    if len(poor) > MAX_LISTED:
-        named += f" and {len(poor) - MAX_LISTED} more"
-    return (
-        f"Base arms that are not clearly better than guessing: {named}. They have learned little, so their boost says "
-        "little: increase num_train, or check the method and labels"
-    )
-
-
-def _describe_base_arm(row: Mapping[Any, Any], sizes: Sequence[str]) -> str:
-    place = ", ".join([row["task"], *(f"{size} {row[size]}" for size in sizes)])
-    return f"{row['method']} in {place}: {row['mean']:.1%} (guessing: {row['chance']:.1%})"
-
-
 def warn_of_code_changes(plugin: str, sizes: Sequence[int], changes: Sequence[str]) -> str:
     """Warn of a plugin whose versions made these numbers of trials."""
     trials = [pluralize(size, "trial") for size in sizes]
@@ -151,11 +133,6 @@ def warn_of_other_versions(changes: str) -> str:
         f"Trials of this run were made with different versions, on which results can depend: {changes}. To measure "
         "with one version alone, run the spec under another name"
     )
-
-
-def warn_of_missing_renderer(use: str, error: Exception) -> str:
-    """Warn of a renderer that cannot be loaded."""
-    return f"Figures are not drawn, because the renderer {use!r} cannot be loaded: {error}"
 
 
 def state_progress(experiment: str, num_done: int, num_planned: int, num_failed: int) -> str:

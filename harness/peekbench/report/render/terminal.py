@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from peekbench.formatting import format_cell, format_signed, pluralize, points, visible_lines
+from peekbench.formatting import format_cell, format_signed, pluralize, points
 from peekbench.records.figures import Figure, Forest, Interval
 from peekbench.records.report import Column as TableColumn
 from peekbench.records.report import Report, Table
@@ -35,9 +35,9 @@ from peekbench.report.render.content import (
 )
 from peekbench.report.render.pictures import UNDRAWN, Picture, Scale
 
+PICTURE_WIDTH = 110  # characters of a line of a picture of the screen
 GAP = 3  # characters between the columns of a table
 MAX_TEXT_WIDTH = 26  # of a column of texts, if a table does not fit otherwise
-FILE_WIDTH, PICTURE_WIDTH = 120, 110  # characters of a line of a text file, and of a picture of the screen
 DECISION_WIDTH = 14  # of the column of decisions
 MAX_PLOT_WIDTH = 110  # of an interval with its label and numbers
 MIN_AXIS_WIDTH = 12
@@ -316,13 +316,6 @@ def forest_as_text(forest: Forest, width: int) -> list[str]:
     console = _make_console(width)
     console.print(draw_forest(forest, width))
     return _read_lines(console)
-
-
-def render_file(report: Report) -> str:
-    """Return everything that a terminal can show, as a text file."""
-    console = _make_console(FILE_WIDTH)
-    render_text(report, console, full=True)
-    return visible_lines("\n".join(_read_lines(console)) + "\n")
 
 
 def render_screen(report: Report) -> str:
