@@ -69,30 +69,6 @@ PROTOCOLS, DECAY = ("protocols",), ("decay",)
 ON_THE_HUB = (
     "hub", "hub_embedding", "hub_replication", "protocols_hub", "protocols_hub_20", "membership_hub", "words", "decay"
 )  # fmt: skip
-IN_TABLE = "a published table"
-NO_FIGURES = "no published figures"
-OMITTED: Mapping[str, str] = {
-    "finetune.overtrain": "variants",
-    "generation.majority_vote": IN_TABLE,
-    "generation.policy_gradient": NO_FIGURES,
-    "generation.entropy_minimization": NO_FIGURES,
-    "generation.perplexity": NO_FIGURES,
-    "prompting.batch_calibration_few_shot": "variants",
-    "generation.prompt": "ignore unlabeled texts",
-    "generation.supervised": "ignore unlabeled texts",
-    "prompting.few_shot": "ignore unlabeled texts",
-    "prompting.zero_shot": "ignore unlabeled texts",
-    "prompting.packed": "variants",
-    "prompting.supervised": "variants",
-    "tabular.impute": "have no texts",
-    "tabular.pca": "have no texts",
-    "tabular.screening": "have no texts",
-    "tabular.standardize": "have no texts",
-    "prompting.neighbor_voting": IN_TABLE,
-    "prompting.prompt_choice": IN_TABLE,
-    "prompting.self_labeled": IN_TABLE,
-}
-"""Methods of peekbench that no spec of the atlas runs, and why."""
 STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.tsdae")
 """Methods that lost accuracy on tasks that the atlas does not report; the finding leaves them out."""
 PLACEBOS = 20

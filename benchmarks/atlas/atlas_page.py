@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from atlas_numbers import IN_TABLE, OMITTED, PLACEBOS, PUBLISHED, RULES, STRESS_TESTS, missing_specs
+from atlas_numbers import PUBLISHED, RULES, STRESS_TESTS
 from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
@@ -23,16 +23,6 @@ BITS = "language modeling"
 """Section with effects in bits per byte; all others are in accuracy points."""
 REGION = 0.005
 """Half an accuracy point, the region of practical equivalence of `summary`."""
-TITLES = {
-    "docstrings": "Tasks of docstrings",
-    "hub": "Real tasks of the Hub",
-    "words": "Rare words",
-    "replication": "Replication",
-    "cross-fitting": "Cross-fitting",
-    "sentence encoders": "Trained sentence encoders",
-    "language models": "Language models and generated answers",
-    "protocols": "Rules of adaptation",
-}
 LANGUAGE_MODELS = {
     "trained": "classification",
     "gemma": "classification (Gemma 3 270M)",
@@ -56,10 +46,12 @@ def write_page(atlas: Atlas, page: Path) -> None:
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         autoescape=False, keep_trailing_newline=True,
     ).get_template("atlas_template.md")  # fmt: skip
-    main = atlas.sections.get("hub") or atlas.sections["docstrings"]
+    main = atlas.sections["hub"]
     judged = main.of_state("judged")
     chosen = [method for method in judged if method.name not in STRESS_TESTS]
-    crossed, swapped = (compare(chosen, atlas.sections.get(name)) for name in ("cross-fitting", "membership"))
+    replication, crossed, swapped = (
+        compare(chosen, atlas.sections[name]) for name in ("replication", "cross-fitting", "membership")
+    )
     text = template.render(
         atlas=atlas, sections=atlas.sections, main=main, all=judged, chosen=chosen, pairs=pairs,
         biased_tasks=biased_tasks,
@@ -68,18 +60,16 @@ def write_page(atlas: Atlas, page: Path) -> None:
         largest=max(chosen, key=lambda method: abs(method.bias.mean)),
         stress=[method for method in judged if method not in chosen],
         opposite=[method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
-        missing=missing_specs(atlas), omitted=by_reason(OMITTED), percent=percent,
+        percent=percent, words=atlas.sections["words"].of_state("judged"),
         most=max(abs(bias.mean) for bias in pairs(chosen) if bias.decision.startswith("biased")),
-        placebos=PLACEBOS, titles=TITLES,
         hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
         methods=methods_table, tasks=tasks_table, controls=describe_controls,
         language_models=find_language_models(atlas.sections),
         language_models_table=language_models_table,
-        replication=compare(chosen, atlas.sections.get("replication")),
-        crossed=crossed, swapped=swapped, refined=describe_refined(crossed, atlas.sections.get("more folds")),
-        boosts={(method.name, task): boost for method in chosen for task, boost in method.boosts.items()},
+        replication=replication, crossed=crossed, swapped=swapped,
+        refined=describe_refined(crossed, atlas.sections["more folds"]),
         protocols=protocols_table, excluded=describe_excluded,
-        names=names, effect=effect_text, membership=describe_membership(atlas),
+        names=names, effect=effect_text,
         decay_of_biased=describe_decay(atlas.decay),
         draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", IN_JSON),
         draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),
@@ -107,21 +97,8 @@ def _wrap_block(block: str) -> str:
     return "\n".join(lines)
 
 
-def describe_membership(atlas: Atlas) -> str:
-    """Return what the measured differences, which the theorem predicts to be zero, show."""
-    differences = [row.effects["swap-in - test"] for rows in atlas.protocols.values() for row in rows]
-    if not differences:
-        return ""
-    exceptions = sum(effect.sign != 0 for effect in differences)
-    width = max((high - low) / 2 for low, high in map(_limits, differences))
-    verb = "intervals of the difference exclude" if exceptions > 1 else "interval of the difference excludes"
-    return f"{exceptions or 'no'} {verb} zero; half-widths are up to {width * 100:.2f} points."
-
-
 def describe_decay(lines: Sequence[Decay]) -> str:
     """Return the biases with the fewest and the most unlabeled texts of the methods that are biased with either."""
-    if not lines:
-        return ""
     few, many = min(lines[0].biases), max(lines[0].biases)
     changes = [
         f"`{line.method}` from {points(line.biases[few].mean)} to {points(line.biases[many].mean)}"
@@ -148,16 +125,6 @@ def percent(share: float | None) -> str:
 def names(methods: Iterable[Method]) -> str:
     """Return the names of methods in code style, joined by commas."""
     return ", ".join(dict.fromkeys(f"`{method.name}`" for method in methods)) or "none"
-
-
-def by_reason(omitted: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the methods that are omitted for each reason, except those in the table of language models."""
-    reasons: dict[str, list[str]] = {}
-    for method, reason in omitted.items():
-        if reason == IN_TABLE:
-            continue
-        reasons.setdefault(reason, []).append(method)
-    return reasons
 
 
 def pairs(methods: Iterable[Method]) -> list[Effect]:
@@ -197,11 +164,6 @@ class Comparison(NamedTuple):
         return sum(pair.first.decision == pair.second.decision for pair in self.biased)
 
     @property
-    def same_sign(self) -> int:
-        """Number of pairs whose estimates have the same sign."""
-        return sum(pair.first.mean * pair.second.mean > 0 for pair in self.biased)
-
-    @property
     def lower(self) -> list[Pair]:
         """Pairs whose second bias is below zero, by verdict, in the order of this bias."""
         found = [pair for pair in self.biased if pair.second.decision == "biased down"]
@@ -211,10 +173,6 @@ class Comparison(NamedTuple):
     def higher(self) -> int:
         """Number of pairs whose second bias is above zero, by verdict."""
         return sum(pair.second.decision == "biased up" for pair in self.biased)
-
-    def average(self, sign: int) -> Effect:
-        """Return the average second bias of the pairs whose first bias has a sign, 1 or -1."""
-        return Effect(mean=fmean(pair.second.mean for pair in self.biased if pair.first.sign == sign))
 
     @property
     def is_removed(self) -> bool:
@@ -229,17 +187,10 @@ class Comparison(NamedTuple):
     @property
     def second_size(self) -> Effect:
         """Average of the second biases in the direction of the first, with an interval for other tasks."""
-        return self._average(lambda pair: math.copysign(pair.second.mean, pair.first.mean * pair.second.mean))
-
-    @property
-    def second_mean(self) -> Effect:
-        """Average of the second biases, with an interval for other tasks."""
-        return self._average(lambda pair: pair.second.mean)
-
-    def _average(self, value_of: Callable[[Pair], float]) -> Effect:
         of_tasks: dict[str, list[float]] = {}
         for pair in self.biased:
-            of_tasks.setdefault(pair.task, []).append(value_of(pair))
+            value = math.copysign(pair.second.mean, pair.first.mean * pair.second.mean)
+            of_tasks.setdefault(pair.task, []).append(value)
         number, mean = len(of_tasks), sum(map(sum, of_tasks.values())) / len(self.biased)
         squares = sum(sum(value - mean for value in values) ** 2 for values in of_tasks.values())
         error = math.sqrt(squares * number / (number - 1)) / len(self.biased)
@@ -247,9 +198,9 @@ class Comparison(NamedTuple):
         return Effect(mean=mean, low=mean - reach, high=mean + reach)
 
 
-def compare(methods: Iterable[Method], section: Section | None) -> Comparison | None:
-    """Compare the biases of methods on single tasks with those of a section; None if there are none to compare."""
-    again = {method.name: method.biases for method in section.of_state("judged")} if section else {}
+def compare(methods: Iterable[Method], section: Section) -> Comparison:
+    """Compare the biases of methods on single tasks with those of a section."""
+    again = {method.name: method.biases for method in section.of_state("judged")}
     both = [
         Pair(method.name, task, bias, again[method.name][task])
         for method in methods
@@ -257,16 +208,12 @@ def compare(methods: Iterable[Method], section: Section | None) -> Comparison | 
         for task, bias in method.biases.items()
     ]
     biased = [pair for pair in both if pair.first.decision.startswith("biased")]
-    if not biased:
-        return None
     others = sum(pair.second.decision.startswith("biased") for pair in both if pair not in biased)
     return Comparison(len(both), sorted(biased, key=lambda pair: -pair.first.mean), others)
 
 
-def describe_refined(crossed: Comparison | None, section: Section | None) -> str:
-    """Return the biases, with more folds, of the pairs that score lower with cross-fitting; empty if there are none."""
-    if crossed is None or section is None:
-        return ""
+def describe_refined(crossed: Comparison, section: Section) -> str:
+    """Return the biases, with more folds, of the pairs that score lower with cross-fitting."""
     biases = {(method.name, task): bias for method in section.methods for task, bias in method.biases.items()}
     return ", ".join(effect_text(biases[pair.method, pair.task]) for pair in crossed.lower)
 

@@ -14,9 +14,6 @@ import pandas as pd
 import pytest
 
 from peekbench import ExperimentSpec, load_spec
-from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.names import join_name
-from peekbench.plugins.registry import DISTRIBUTION, installed, load
 from peekbench.results import paired_scores
 
 ROOT = Path(__file__).parents[2]
@@ -55,18 +52,6 @@ def test_every_spec_has_a_place_on_the_page_and_its_controls(scripts: SimpleName
             controls.remove("controls.leak")
         assert controls <= {method.use for method in spec.methods}, name
         assert spec.name == f"atlas_{name}"
-
-
-def test_every_method_is_in_the_atlas_or_omitted_for_a_reason(scripts: SimpleNamespace) -> None:
-    used = {method.use for spec in specs().values() for method in spec.methods}
-    plugins = {
-        name: load(name)
-        for name, (point, *_) in installed().items()
-        if point.dist is not None and point.dist.name == DISTRIBUTION
-    }
-    shipped = {join_name(name, entry) for name, plugin in plugins.items() for entry in plugin.entries(MethodEntry)}
-    assert used | scripts.numbers.OMITTED.keys() == shipped
-    assert not used & scripts.numbers.OMITTED.keys()
 
 
 def test_methods_that_are_judged_together_differ_in_name_and_share_draws(scripts: SimpleNamespace) -> None:
@@ -214,18 +199,15 @@ def test_a_comparison_confirms_equal_verdicts(scripts: SimpleNamespace, results:
     section = scripts.numbers.collect_section({"classic": results}, {})
     judged = section.of_state("judged")
     same = scripts.page.compare(judged, section)
-    assert (same.pairs, len(same.biased), same.confirmed, same.same_sign, same.others) == (10, 5, 5, 5, 0)
+    assert (same.pairs, len(same.biased), same.confirmed, same.others) == (10, 5, 5, 0)
     assert (same.higher, same.lower, same.is_removed) == (5, [], False)
-    assert same.average(1).mean == pytest.approx(same.first_size.mean)
+    assert same.second_size.mean == pytest.approx(same.first_size.mean)
     size = ttest_1samp([pair.first.mean for pair in same.biased], 0).confidence_interval()  # one pair in each task
     assert [same.second_size.low, same.second_size.high] == pytest.approx([size.low, size.high])
     exchanged = results.assign(arm=results["arm"].replace({"test": "extra", "extra": "test"}))
     opposite = scripts.page.compare(judged, scripts.numbers.collect_section({"classic": exchanged}, {}))
-    assert (opposite.confirmed, opposite.same_sign, opposite.higher, len(opposite.lower)) == (0, 0, 0, 5)
+    assert (opposite.confirmed, opposite.higher, len(opposite.lower)) == (0, 0, 5)
     assert opposite.second_size.mean == pytest.approx(-opposite.first_size.mean)
-    fair = [method for method in judged if method.name == "fair"]
-    assert scripts.page.compare(fair, section) is None
-    assert scripts.page.compare(judged, None) is None
 
 
 def test_the_pairs_that_lose_with_few_folds_are_shown_with_more(scripts: SimpleNamespace, results: Any) -> None:
@@ -235,7 +217,6 @@ def test_the_pairs_that_lose_with_few_folds_are_shown_with_more(scripts: SimpleN
     refined = scripts.page.describe_refined(crossed, section)
     assert refined == ", ".join(scripts.page.effect_text(pair.first) for pair in crossed.lower)
     assert len(crossed.lower) == 5
-    assert scripts.page.describe_refined(crossed, None) == ""
 
 
 def test_no_pair_is_biased_if_the_arms_change_places(scripts: SimpleNamespace, results: Any) -> None:
