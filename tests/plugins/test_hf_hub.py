@@ -365,24 +365,11 @@ def test_a_problem_of_many_tasks_is_reported_once(hub: LoopbackHub, tmp_path: Pa
 
 @pytest.mark.slow
 def test_show_prints_the_definition_without_a_network(hub: LoopbackHub, tmp_path: Path) -> None:
-    write_repository("trec", hub.folder)
-    serve_pinned(hub, "trec")
-    online = hub.python(CLI, tmp_path / "online", "show", "hf.trec")
-    assert "\n40 rows\n" in online.stdout
-    assert "unavailable" not in online.stdout
     hub.stop()
     offline = hub.python(CLI, tmp_path / "offline", "show", "hf.trec")
     assert offline.returncode == 0, offline.stderr
-    for text in (
-        '  revision: text, default ""',
-        "The text is a question.",
-        "its data are unavailable: hf.trec: the dataset repository CogComp/trec",
-        "cannot be reached (",
-    ):
+    for text in ('  revision: text, default ""', "The text is a question."):
         assert text in offline.stdout
-    with_options = hub.python(CLI, tmp_path / "offline", "show", "hf.trec", "--options", "{drop_duplicates: exact}")
-    assert with_options.returncode == 2, "options require the data"
-    assert "cannot be reached" in with_options.stderr
 
 
 SPEC = """

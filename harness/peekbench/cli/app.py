@@ -19,7 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -32,7 +32,7 @@ from typer.core import TyperGroup
 
 from peekbench.cli import output
 from peekbench.cli.output import echo, restore_stdout
-from peekbench.errors import PeekbenchError, PluginError, RunWarning
+from peekbench.errors import PeekbenchError, RunWarning
 from peekbench.standard_streams import protect_streams
 
 COMMANDS = {
@@ -65,48 +65,21 @@ imports."""
 
 
 @cache
-def find_commands() -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return the entry points of commands by name, without importing them; several if packages share a name."""
-    points: dict[str, dict[str, EntryPoint]] = {}
-    for point in entry_points(group="peekbench.commands"):
-        points.setdefault(point.name, {}).setdefault(point.value, point)
-    return {name: tuple(points[name].values()) for name in sorted(points)}
+def find_commands() -> Mapping[str, EntryPoint]:
+    """Find the commands that packages add, without importing them."""
+    return {point.name: point for point in sorted(entry_points(group="peekbench.commands"))}
 
 
 def summarize_command(name: str) -> str:
-    """Return the docstring of a command from its source, so that `peekbench --help` imports no module of a package."""
-    point = find_commands()[name][0]
-    with suppress(ImportError, AttributeError, OSError, SyntaxError):  # the import tells what is wrong
-        spec = find_spec(point.module)
-        if spec is None or spec.origin is None:
-            return ""
-        for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and node.name == point.attr:
-                return ast.get_docstring(node) or ""
+    """Read the docstring of a command from its source, so that `peekbench --help` imports no module of a package."""
+    point = find_commands()[name]
+    spec = find_spec(point.module)
+    if spec is None or spec.origin is None:
+        return ""
+    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == point.attr:
+            return ast.get_docstring(node) or ""
     return ""
-
-
-def load_command(name: str) -> Callable[..., None]:
-    """Import the function of a command.
-
-    Raises
-    ------
-    PluginError
-        If it cannot be imported, or if two packages add a command of this name.
-    """
-    point, *others = find_commands()[name]
-    if others:
-        raise PluginError(
-            f"two installed packages add a command {name!r}: {point.value} and {others[0].value}; uninstall one of them"
-        )
-    try:
-        function: Callable[..., None] = point.load()
-    except Exception as error:
-        raise PluginError(
-            f"the command {name!r} cannot be imported from {point.value}: {type(error).__name__}: {error}; update or "
-            "uninstall the package that adds it"
-        ) from error
-    return function
 
 
 class _Commands(Mapping[str, Any]):
@@ -117,7 +90,7 @@ class _Commands(Mapping[str, Any]):
             module, _, attribute = COMMANDS[name][0].partition(".")
             function = getattr(import_module(f"peekbench.cli.{module}"), attribute)
         elif name in find_commands():
-            function = load_command(name)
+            function = find_commands()[name].load()
         else:
             raise KeyError(name)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)

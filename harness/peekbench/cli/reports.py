@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,8 +25,6 @@ from peekbench.report.render.json_report import render_json
 from peekbench.report.render.sentences import decision_of
 from peekbench.store.files import RUNS
 
-MAX_BESIDE = 4
-"""Files that a report names beside the first one."""
 FormatOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -70,7 +67,7 @@ class Printer:
             if folder is None:
                 report = replace(report, formats=())
             else:
-                closing += _list_files(write_report(report, folder), folder)
+                closing += [f"Report: {file}" for file in write_report(report, folder)[:1]]
         except PeekbenchError:
             self._print(report, [])
             raise
@@ -88,22 +85,6 @@ class Printer:
             echo(render_json(report), end="")
         elif not self.quiet:
             render_text(report, make_console(), closing, full=self.full)
-
-
-def _list_files(paths: Sequence[Path], folder: Path) -> list[str]:
-    """Return a line that names the first of the files or folders in a folder, with the others beside it."""
-    numbers = Counter(path.relative_to(folder).parts[0] for path in paths)
-    files = [name for name in numbers if folder / name in paths]
-    folders = [f"{name} ({pluralize(number, 'file')})" for name, number in numbers.items() if name not in files]
-    if not numbers:
-        return []
-    first, *beside = [*files, *folders]
-    if len(files) > MAX_BESIDE + 1:
-        beside = [pluralize(len(files) - 1, "file"), *folders]
-    lines = [f"Report: {folder / first}"]
-    if beside:
-        lines.append(f"        and {', '.join(beside)}")
-    return lines
 
 
 def show_report(report: Report, folder: Path | None, printer: Printer) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
@@ -27,7 +26,6 @@ from peekbench.cli.options import (
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, fail, make_console, note, warn
 from peekbench.cli.reports import FailOnOption, Printer, ReportOptions, apply_gate, parse_gate, report_run
-from peekbench.data.loading import load_dataset
 from peekbench.errors import DataError
 from peekbench.execution.driver import FIRST_TRIALS
 from peekbench.execution.observers import Observers
@@ -35,7 +33,7 @@ from peekbench.execution.runner import RunSummary, store_path
 from peekbench.execution.runner import run as execute
 from peekbench.formatting import pluralize
 from peekbench.progress import make_display
-from peekbench.records import Report, Split
+from peekbench.records import Report
 
 SHIPPED = Path(__file__).with_name("quickstart.yaml")
 
@@ -113,17 +111,21 @@ def quickstart(
         spec, content = Path("official.yaml"), _write_official(files or (), columns)
     elif files or any(columns.values()):
         fail("files and columns need --official, as in: peekbench quickstart --official train.csv test.csv", 2)
-    if spec.exists() and not _is_as_written(spec, content):
+    if spec.exists() and not (spec.is_file() and spec.read_text(encoding="utf-8", errors="replace") == content):
         fail(
             f"{spec} exists, edited or from another command. To run it: peekbench run {spec}. To write it again, "
             "rename or remove it",
             2,
         )
     spec.write_text(content, encoding="utf-8")
-    if official:
-        _state_splits(spec)
     run_options = RunOptions(reports=options.reports, workers=options.workers, fresh=options.fresh)
-    _run_and_report(spec, run_options, printer)
+    try:
+        _run_and_report(spec, run_options, printer)
+    except DataError as error:
+        if not official:
+            raise
+        spec.unlink()
+        raise DataError(f"{error}. To name columns, add --text COLUMN --label COLUMN") from error
 
 
 FILE_OPTIONS, COLUMN_OPTIONS = ("path", "test_path", "extra_path"), ("text", "label", "group")
@@ -152,56 +154,6 @@ def _write_official(files: Sequence[Path], columns: Mapping[str, str | None]) ->
     options = dict(zip(FILE_OPTIONS, map(str, files), strict=False))
     options |= {name: column for name, column in columns.items() if column is not None}
     return OFFICIAL_SPEC.format(files=json.dumps(options, ensure_ascii=False))
-
-
-def _is_as_written(spec: Path, content: str) -> bool:
-    """Return whether a spec has this content, or is that of an official split with other files or columns."""
-    if not spec.is_file():
-        return False
-    written = spec.read_text(encoding="utf-8", errors="replace")
-    start, _, end = OFFICIAL_SPEC.format(files="{}").partition("{}")
-    try:
-        options = json.loads(written.removeprefix(start).removesuffix(end))
-    except ValueError:
-        return written == content
-    return isinstance(options, dict) and options.keys() <= {*FILE_OPTIONS, *COLUMN_OPTIONS}
-
-
-def _state_splits(spec: Path) -> None:
-    """Load the data, and print which file is which, because the order of two arguments is easily confused."""
-    experiment = load(spec)
-    (task,) = experiment.tasks
-    source = experiment.source(task)
-    try:
-        dataset = load_dataset(source)
-    except DataError as error:
-        line = 1 + OFFICIAL_SPEC.partition("options:")[0].count("\n")
-        given = [file for name in FILE_OPTIONS if (file := source.options.get(name))]
-        command = shlex.join(["peekbench", "quickstart", "--official", *given, "--text", "COLUMN", "--label", "COLUMN"])
-        raise DataError(
-            f"{error}. To name columns: {command}. To set other options, edit line {line} of {spec}, then: peekbench "
-            f"run {spec}"
-        ) from error
-    path, test_path = source.options["path"], source.options["test_path"]
-    sizes = Counter(dataset.splits)
-    trained, scored = (pluralize(sizes[split], "row") for split in get_args(Split))
-    roles = f"trains on {trained} of {path}, scores {scored} of {test_path}"
-    if len(dataset.extra):
-        roles += f", replaces folds by {pluralize(len(dataset.extra), 'extra text')} of {source.options['extra_path']}"
-    note(roles)
-    if _is_named(path, "test", "train") or _is_named(test_path, "train", "test"):
-        warn(
-            f"{path} is trained on and {test_path} is scored, against their names. If they are swapped, remove {spec}, "
-            "and run this again with the train file first and --fresh"
-        )
-    elif sizes["train"] < sizes["test"]:
-        note(f"{path} has fewer rows than {test_path}; the train file is the first one")
-
-
-def _is_named(path: str, split: Split, other: Split) -> bool:
-    """Return whether the name of a file contains that of one split, but not that of the other."""
-    name = Path(path).name.lower()
-    return split in name and other not in name
 
 
 def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,11 +14,8 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from peekbench.cache import cache_folder
 from peekbench.cli.output import echo
-from peekbench.data.dataset_checks import class_counts
-from peekbench.data.labels import name_labels
-from peekbench.data.loading import load_dataset
-from peekbench.errors import PluginError, UnavailableError
-from peekbench.formatting import pluralize, shorten, visible
+from peekbench.errors import PluginError
+from peekbench.formatting import visible
 from peekbench.plugins import registry
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import (
@@ -36,13 +33,11 @@ from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
 from peekbench.report.render.json_report import report_schema
-from peekbench.spec.components import TaskSpec, make_component, parse_options
 from peekbench.spec.json_schema import broken_plugins, make_schema
 
 HEADINGS = ("all", "plugins", *(kind.heading for kind in KINDS))
 """What can be listed."""
 TASK_LINE = "  {:<{width}} {:>7} {:>9}  {:<13} {}"
-MAX_NAME, MAX_TEXT = 200, 10_000  # characters of a class name and of a text that `peekbench show` prints
 
 
 def show(
@@ -55,12 +50,8 @@ def show(
             "report.json; 'all'.",
         ),
     ] = "all",
-    options: Annotated[
-        str | None,
-        typer.Option(help="Options to load the data of a task with, as YAML: '{path: reviews.csv}'."),
-    ] = None,
 ) -> None:
-    """Show what the installed plugins offer, or one entry with its options; for a task also texts and the instruction.
+    """Show what the installed plugins offer, or one entry with its options; for a task also what is known of its data.
 
     Example: peekbench show hf.trec
     """
@@ -71,13 +62,7 @@ def show(
         for line in list_lines(name):
             echo(line)
         return
-    given = None
-    if options is not None:
-        given = parse_options(options)
-    paragraphs = describe(name, given)
-    echo(next(paragraphs))
-    for paragraph in paragraphs:
-        echo(f"\n{paragraph}")
+    echo("\n\n".join(describe(name)))
 
 
 def _schema(name: str) -> dict[str, Any]:
@@ -142,19 +127,17 @@ def _kind_lines(kind: PluginKind) -> Iterator[str]:
 
 def _task_lines() -> Iterator[str]:
     """Iterate over tasks with their size, text lengths and license, without a download."""
-    folders = _folders()
     entries, errors = _entries(kind_of(DataSourceEntry))
     width = _width(entries)
     yield TASK_LINE.format("", "classes", "rows", "characters", "license", width=width)
     others = []
     for use, entry in entries.items():
         if isinstance(entry, DataSourceEntry) and entry.facts is not None:
-            facts = Foreign(f"{use}: `facts`", use).call(entry.facts, {"folders": folders}, TaskFacts)
-            yield _task_line(use, facts, width).rstrip()
+            yield _task_line(use, _find_facts(use, entry.facts), width).rstrip()
         else:
             others.append(f"  {use:<{width}} {entry.summary}")
     yield "  characters: lower and upper quartile of the text lengths"
-    yield "  -: unknown until the task is loaded, for example by `peekbench show TASK`"
+    yield "  -: unknown until a spec with the task is validated"
     yield "others:"
     yield from [*others, *errors]
 
@@ -168,15 +151,14 @@ def _task_line(use: str, facts: TaskFacts, width: int) -> str:
     return TASK_LINE.format(use, facts.num_classes or "-", rows, lengths, facts.license or "-", width=width)
 
 
-def _folders() -> Folders:
-    return Folders(spec=Path.cwd(), cache=cache_folder())
+def _find_facts(use: str, find: Any) -> TaskFacts:
+    folders = Folders(spec=Path.cwd(), cache=cache_folder())
+    facts: TaskFacts = Foreign(f"{use}: `facts`", use).call(find, {"folders": folders}, TaskFacts)
+    return facts
 
 
-def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """Iterate over the paragraphs of `peekbench show`: an entry and its options; for a task also some texts.
-
-    Without options for the task, its data are loaded if no option is required and they are available.
-    """
+def describe(use: str) -> Iterator[str]:
+    """Iterate over the paragraphs of `peekbench show`: an entry with its options, and what is known of a task."""
     use = locate_code(use, Path.cwd())
     plugin_name, entry_name = split_name(use)
     if not registry.is_known(plugin_name) and (near := find_nearest(use, HEADINGS)):
@@ -185,50 +167,15 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
     use = join_name(plugin_name, entry_name)
     for kind, entry in found.items():
         yield _describe_entry(use, kind, entry)
-        if isinstance(entry, DataSourceEntry):
-            yield _describe_data(use, entry, options)
+        if isinstance(entry, DataSourceEntry) and entry.facts is not None:
+            yield _describe_facts(_find_facts(use, entry.facts))
 
 
-def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] | None) -> str:
-    """Return the facts of loaded data, three texts of different classes and the instruction."""
-    if options is None and any(field.is_required() for field in entry.options.model_fields.values()):
-        return "To see its data, give the required options, as in --options '{...}'."
-    given = {}
-    if options is not None:
-        given = make_component(TaskSpec, use, options).raw_options()
-    try:
-        dataset = load_dataset(use, given)
-    except UnavailableError as error:
-        if options is not None:
-            raise
-        return f"its data are unavailable: {error}"
-    lines = [pluralize(len(dataset.labels), "row")]
-    if dataset.groups:
-        lines = [f"{lines[0]} in {pluralize(len(set(dataset.groups)), 'group')}"]
-    if dataset.class_names:
-        counts, names = class_counts(dataset), [visible(shorten(name, MAX_NAME)) for name in dataset.class_names]
-        lines += [f"  {counts.get(label, 0):>9,}  {name}" for label, name in enumerate(names)]
-    for name, value in dataset.details.items():
-        if value not in ("", None):
-            lines.append(f"{name}: {visible(shorten(_format_detail(value), MAX_TEXT))}")
-    if isinstance(dataset.inputs, Sequence) and dataset.class_names:
-        labels = name_labels(dataset.labels[:1000], names)
-        first = {label: row for row, label in reversed(list(enumerate(labels)))}
-        lines.append("texts:")
-        for row in sorted(first.values())[:3]:
-            label = labels[row]
-            if isinstance(label, tuple):
-                label = ", ".join(label)
-            lines.append(f"  [{label}] {visible(shorten(str(dataset.inputs[row]), MAX_TEXT))}")
-    if dataset.instruction:
-        lines.append(f"instruction: {visible(dataset.instruction)}")
+def _describe_facts(facts: TaskFacts) -> str:
+    known = {"classes": ", ".join(facts.class_names), "rows": facts.num_rows, "license": facts.license}
+    known |= {**facts.details, "instruction": facts.instruction}
+    lines = [f"{name}: {visible(str(value))}" for name, value in known.items() if value]
     return "\n".join(lines)
-
-
-def _format_detail(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {part}" for key, part in value.items())
-    return str(value)
 
 
 def _describe_entry(use: str, kind: str, entry: Entry) -> str:

@@ -40,19 +40,3 @@ def test_a_command_is_listed_and_runs(install: Callable[[str, str], None]) -> No
     assert "  greet  Greet somebody." in run_command("--help").stdout
     done = run_command("greet", "you")
     assert (done.returncode, done.stdout) == (0, "Hello, you!\n")
-
-
-def test_a_broken_command_leaves_the_others(install: Callable[[str, str], None]) -> None:
-    install("greet", "greetings:missing")
-    assert "  greet\n" in run_command("--help").stdout
-    assert "'greet' cannot be imported from greetings:missing: AttributeError" in run_command("greet", "you").stderr
-
-
-def test_two_commands_of_a_name_are_refused_and_one_of_the_core_stays(install: Callable[[str, str], None]) -> None:
-    install("greet", "greetings:greet")
-    install("greet", "greetings:missing")
-    refused = run_command("greet", "you")
-    assert refused.returncode == 2
-    assert "two installed packages add a command 'greet'" in refused.stderr
-    install("show", "greetings:show")
-    assert "  show   Show what the installed plugins offer" in run_command("--help").stdout

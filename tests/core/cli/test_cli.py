@@ -124,44 +124,16 @@ def test_quickstart_of_an_official_split_begins_with_what_the_score_contains() -
     pd.read_csv("test.csv").rename(columns={"label": "topic"}).to_csv("other.csv", index=False)
     assert "two files with texts and labels" in peek("quickstart", "--official", "train.csv", status=2).stderr
     wrong = " ".join(peek("quickstart", "--official", "other.csv", "test.csv", status=2).stderr.split())
-    command = "peekbench quickstart --official other.csv test.csv --text COLUMN --label COLUMN"
-    assert "available columns: 'text', 'topic'. Set `text` and `label` to two of them; `group`" in wrong
-    assert f"To name columns: {command}. To set other options, edit line 6 of official.yaml" in wrong
-    Path("gap.csv").write_text("text,label\n,0\n")
-    gap = ("quickstart", "--official", "gap.csv", "test.csv")
-    assert "`drop_missing`" in peek(*gap, status=2).stderr, "a spec that only other arguments wrote is replaced"
-    written = Path("official.yaml").read_text()
-    assert "gap.csv" in written.splitlines()[5]
-    Path("official.yaml").write_text(written.replace('"path"', '"drop_missing": true, "path"'))
-    assert "rename or remove it" in peek("quickstart", "--official", "other.csv", "o.csv", status=2).stderr
-    Path("official.yaml").unlink()
-    swapped = peek("quickstart", "--official", "other.csv", "train.csv", "--label", "topic", status=2).stderr
-    assert "'topic'; available columns: 'text', 'label'" in " ".join(swapped.split())
+    assert "available columns: 'text', 'topic'" in wrong
+    assert "To name columns, add --text COLUMN --label COLUMN" in wrong
+    assert not Path("official.yaml").exists()
     done = peek("quickstart", "--official", "train.csv", "test.csv")
-    assert "fewer rows" not in done.stderr
-    assert "trains on 60 rows of train.csv, scores 41 rows of test.csv" in done.stderr
     shown = " ".join(done.stdout.split())
     arms = peekbench.load_run("official").arms.query("method == 'lsa-50'")[["all", "extra", "bias"]].mean()
     assert f"To publish {arms['extra']:.1%} [" in shown
     assert f"Your score {arms['all']:.1%} after adapting to all test texts" in shown
     assert f"score {abs(100 * arms['bias']):.2f} points {'higher' if arms['bias'] > 0 else 'lower'} on that" in shown
     assert "33 of 41 test rows adapted to" in Path("reports/official/report.md").read_text()
-
-
-def test_quickstart_of_an_official_split_warns_of_names_that_are_swapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench.cli.run._run_and_report", lambda *_: None)
-    for name, number in (("train.csv", 20), ("test.csv", 40), ("a.csv", 60)):
-        rows = [f"text {row} of {name},{row % 2},author {row} of {name}" for row in range(number)]
-        Path(name).write_text("\n".join(["question,topic,author", *rows]))
-    columns = ("--text", "question", "--label", "topic", "--group", "author")
-    warned = {}
-    for files in (("train.csv", "test.csv"), ("test.csv", "train.csv"), ("a.csv", "train.csv"), ("test.csv", "a.csv")):
-        shown = " ".join(peek("quickstart", "--official", *files, *columns).stderr.split())
-        warned[files] = "against their names" in shown
-        assert ("fewer rows" in shown) == (files == ("train.csv", "test.csv"))
-        assert '"group": "author"' in Path("official.yaml").read_text()
-        Path("official.yaml").unlink()
-    assert list(warned.values()) == [False, True, True, True]
 
 
 @pytest.mark.slow
@@ -175,29 +147,12 @@ def test_list_tasks_shows_known_facts(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert re.search(r"^  files +texts and labels in a CSV", before, re.MULTILINE)
     write_repository("trec", tmp_path / "mirror")
     monkeypatch.setenv("PEEKBENCH_HUB_MIRROR", str(tmp_path / "mirror"))
+    peekbench.load_dataset("hf.trec")
     shown = peek("show", "hf.trec").stdout
-    for part in (
-        "revision: text",
-        "40 rows",
-        "description",
-        "in a local mirror",
-        "[abbreviation] trec says in sentence 0",
-        "instruction: The text is a question.",
-    ):
+    for part in ("revision: text", "rows: 40", "instruction: The text is a question."):
         assert part in shown
-    assert shown.count("] trec says") == 3
     after = peek("show", "tasks").stdout
     assert re.search(r"^  hf\.trec +6 +40  \d+-\d+ +see its card$", after, re.MULTILINE)
-
-
-@pytest.mark.slow
-def test_show_prints_options_before_an_error_in_the_data(tmp_path: Path) -> None:
-    Path("rows.csv").write_text("text,label\nGood fun.,pos\nDull.,neg\n")
-    assert "[pos] Good fun." in peek("show", "files", "--options", "{path: rows.csv}").stdout
-    assert "as in --options" in peek("show", "files").stdout
-    gone = peek("show", "files", "--options", "{path: gone.csv}", status=2)
-    assert "drop_missing: true or false" in gone.stdout
-    assert "gone.csv" in gone.stderr
 
 
 @pytest.mark.slow
@@ -213,7 +168,7 @@ def test_store_and_reports_can_be_elsewhere(spec: str, make_raw: Any) -> None:
 def test_report_draws_pictures_without_a_network(spec: str) -> None:
     peek("run", spec)
     done = peek("report", "small", "--format", "svg")
-    assert "Report: reports/small/figures (" in done.stdout
+    assert "Report: reports/small/figures/" in done.stdout
     assert len(list(Path("reports/small/figures").glob("*.svg"))) > 2
     svg = Path("reports/small/figures/terminal.svg").read_text()
     assert svg.startswith("<svg")
