@@ -54,7 +54,7 @@ def main() -> None:
     session = describe_session(ROOT)
     machine = f"{session['machine']['processor']}, {session['machine']['cores']} cores, Python {session['python']}"
     parts = {"commit": str(session["commit"])[:12], "machine": machine, "data": data[:12]}
-    for part in (design, draws, table_1, correlations, section_8, section_9, consistency):
+    for part in (design, draws, table_1, section_8, section_9, consistency):
         parts |= part(scores)
     for step in (posteriors, shares, checks, overconfidence, pca):
         parts |= resume(arguments.work, f"{data} {code} {folder.absolute()}", step, scores, folder)
@@ -161,17 +161,6 @@ def table_1(scores: Scores) -> dict[str, str]:
     }
 
 
-def correlations(scores: Scores) -> dict[str, str]:
-    """Return how biases of the same subsample number correlate between configurations, within tasks."""
-    key, columns = ["task", "subsample"], ["model", "num_train", "num_test"]
-    arms = {
-        arm: few.pivot(index=key, columns=columns, values="score") for arm, few in scores["few_shot"].groupby("arm")
-    }
-    bias = arms["test"] - arms["extra"]
-    between = (bias - bias.groupby("task").transform("mean")).corr().to_numpy()
-    return {"bias_correlation": f"{between[~np.eye(len(between), dtype=np.bool_)].mean():.3f}"}
-
-
 def tests_by_task(results: pd.DataFrame) -> pd.DataFrame:
     """Return the permutation tests of each task, adjusted within each configuration."""
     return pd.DataFrame(rows(run("permutation", results)[0], "Permutation tests of the bias"))
@@ -190,20 +179,13 @@ def section_8(scores: Scores) -> dict[str, str]:
             f"m={m}, n={n}", *(f"{points(row['mean'])} ± {row['se'] * 100:.2f}" for row in (boost, bias)),
             f"{group[ONE_SIDED].min():.3f}",
         ])  # fmt: skip
-    by_task = pd.DataFrame(rows(summary, "Scores, boost and bias by task"))
-    families = {
-        "overtrained": tests_by_task(over)["p, test > extra"],
-        "all": pd.concat([tests_by_task(scores[name])["p, test > extra"] for name in TREES]),
-    }
+    every = pd.concat([tests_by_task(scores[name])["p, test > extra"] for name in TREES])
     smallest = tests.groupby(["num_train", "num_test"])[ONE_SIDED].min()
-    tweets = by_task.query("task == 'tweets_hate_speech_detection' and num_train == 100")["bias"]
     return {
         "section_8": markdown(["", "boost", "bias", "smallest adjusted p"], body),
-        "tweets": ", ".join(points(value, 1) for value in tweets),
         "over_smallest": f"{smallest.min():.3f}",
         "over_above": f"{(smallest > 0.5).sum()} of {len(smallest)}",
-        **{f"num_{family}": str(len(p)) for family, p in families.items()},
-        **{f"smallest_{family}": f"{false_discovery_control(p).min():.2f}" for family, p in families.items()},
+        "smallest_all": f"{false_discovery_control(every).min():.2f}",
     }
 
 
@@ -227,34 +209,23 @@ def section_9(scores: Scores) -> dict[str, str]:
         for name in ("zero_shot", "zero_shot_packed")
     ]
     changed = (base[0] - base[1]).abs()
-    largest = changed.groupby("task").mean().sort_values().index[-1]
-    packed = scores["packed_ag_news_n500"].pivot(index="subsample", columns="arm", values="score")
-    saved = scores["saved_models_ag_news_n500"].set_index("arm")["score"]
     sizes = [max(abs(row["mean, low"]), abs(row["mean, high"])) * 100 for row in averages.values()]
     return {
         "section_9": markdown(headings, body),
         "mistral_bound": f"{sizes[0]:.1f}",
         "packed_bound": f"{sizes[1]:.1f}",
-        "saved_bias": points(saved["test"] - saved["extra"], 1),
-        "single_sd": f"{(packed['test'] - packed['extra']).std() * 100:.0f}",
         "base_changed": f"{(changed > 0).sum()} of {len(changed)}",
-        "base_largest": f"{largest} ({base[0][largest].mean():.1%} and {base[1][largest].mean():.1%})",
     }
 
 
 def consistency(scores: Scores) -> dict[str, str]:
-    """Return accuracies by size, distances between runs, and the folders in which `consistency` finds no error."""
+    """Return accuracies by size, and the folders in which `consistency` finds no error."""
     configuration = ["arm", "model", "num_train", "num_test"]
-    both = pd.concat([scores["few_shot"], scores["overtrained"]])
-    means = both.groupby(configuration)["score"].mean()
+    means = scores["few_shot"].groupby(configuration)["score"].mean()
     body = [
         [model, *(f"{means['base', model, 100, size]:.3f}, {means['extra', model, 100, size]:.3f}" for size in SIZES)]
         for model in ("bert", "gpt2")
     ]
-    of_gpt2 = both.query("arm == 'base' and model != 'bert'")
-    runs = of_gpt2.pivot_table(index=configuration[1:], columns="task", values="score")
-    alike = [("gpt2", 100, 200), ("gpt2", 100, 500)]
-    distances = [(runs - runs.T[each]).abs().mean(axis=1) * 100 for each in alike]
     consistent = [
         f"`{name}`"
         for name, results in scores.items()
@@ -264,8 +235,6 @@ def consistency(scores: Scores) -> dict[str, str]:
     return {
         "runs": markdown(["base, extra", *(f"n={size}" for size in SIZES)], body),
         "consistent": ", ".join(sorted(consistent)),
-        "distance_alike": f"{distances[0][alike[1]]:.1f}",
-        "distance_others": f"{min(distance.drop(alike).min() for distance in distances):.1f}",
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pages import Row, markdown, picture, points, rows
+from pages import Row, markdown, picture, rows
 
 from peekbench import Analysis, load_results
 from peekbench.results.analyze import AnalysisOptions, analyze
@@ -125,14 +125,12 @@ def checks(scores: Scores, folder: Path, data_sets: int = 1000) -> dict[str, str
     """Return prior checks and the recovery of known biases, and draw figure 8."""
     few = scores["few_shot"].query("num_train == 100 and num_test == 200")
     *priors, recovery = run("checks", few)
-    ranges = []
-    for name, analysis in zip(PRESETS, priors, strict=True):
-        (row,) = rows(analysis, "Mean effects")
-        ranges.append(f"{points(row['2.5%'], 1)} to {points(row['97.5%'], 1)} (`{name}`)")
+    effects = [rows(analysis, "Mean effects")[0] for analysis in priors]
+    largest = max(abs(effect[end]) for effect in effects for end in ("2.5%", "97.5%"))
     title = "Recovery of known biases"
     known = rows(run_with_options("bayes.recovery", few, num_data_sets=data_sets, seed=1), title)
     return {
-        "priors": ", ".join(ranges),
+        "priors": f"±{100 * largest:.0f}",
         "recovery_figure": picture(recovery, "Estimates in simulated", folder / "recovery.svg"),
         "recovery_share": f"{np.mean([row['coverage'] for row in known]):.1%}",
         "recovery_error": f"{(0.89 * 0.11 / data_sets / len(known)) ** 0.5 * 100:.1f}",

@@ -125,7 +125,7 @@ def test_the_script_finds_its_tables_and_columns(
     largest = {name: table[table["num_test"].isin([500] if name in ("few_shot", "overtrained") else [100, 500])]
                for name, table in few.items()}  # fmt: skip
     parts = {"commit": "", "machine": "", "data": ""}
-    for part in (script.design, script.draws, script.table_1, script.correlations, script.section_8,
+    for part in (script.design, script.draws, script.table_1, script.section_8,
                  script.section_9, script.consistency):  # fmt: skip
         parts |= part(few)
     parts |= script.posteriors(largest, tmp_path) | script.shares(few, tmp_path, 5)
