@@ -1,4 +1,4 @@
-"""Reads the stores of the atlas and asks `summary` and the noise of `power` for every number of docs/atlas.json.
+"""Reads the stores of the atlas and asks `summary` and `power` for every number of docs/atlas.json.
 
 An interval is that of a verdict of `summary`, which adjusts it for all configurations of the table that it receives.
 Other effects than the average bias are judged by renaming: a boost is a bias whose arms are `base` and `extra`; a
@@ -28,8 +28,8 @@ from peekbench.results.missing_trials import drop_incomplete
 from peekbench.spec.design import designs_by_task
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.reader import Store
-from peekbench_summary.power.detection import Criterion, minimum_detectable
-from peekbench_summary.power.noise import measure_noise, pair_trials
+from peekbench_summary.estimates import estimate_these_tasks
+from peekbench_summary.forecast import minimum_detectable
 
 sys.path.append(str(Path(__file__).parents[1] / "study"))
 
@@ -297,11 +297,12 @@ def _detectable(results: pd.DataFrame) -> dict[str, float]:
     scored = without_controls(results)
     scored = select_score(scored, resolve_score(scored, "score"), "power")
     detectable = {}
-    for method in measure_noise(pair_trials(scored), is_accuracy=False):
-        for size in method.measurements:
-            bias = minimum_detectable(size.precision.error, size.precision.degrees, Criterion(power=0.8, alpha=0.05))
-            if bias is not None:
-                detectable[method.label] = round(bias, DIGITS)
+    for configuration in configurations(scored).configurations:
+        units = configuration.units(configuration.scores["bias"])
+        estimate = estimate_these_tasks(units, 0.95, is_skewed=False)
+        bias = minimum_detectable(estimate.standard_error, estimate.degrees, 0.05)
+        if bias is not None:
+            detectable[configuration.label] = round(bias, DIGITS)
     return detectable
 
 

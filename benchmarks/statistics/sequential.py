@@ -28,7 +28,7 @@ from scipy.stats import norm, t
 from peekbench import load_results
 from peekbench.records import FloatArray
 from peekbench_stats import confidence_sequence_level, group_sequential_levels, welch_satterthwaite
-from peekbench_summary.power.detection import Criterion, minimum_detectable
+from peekbench_summary.forecast import minimum_detectable
 
 ALPHA, POWER, REGION = 0.05, 0.8, 0.005
 FIXED = 100  # subsamples per task
@@ -138,7 +138,7 @@ def simulate(differences: FloatArray, sizes: list[int], rng: np.random.Generator
     squared_errors = (differences**2).mean(axis=1) / FIXED
     degrees = welch_satterthwaite(squared_errors, np.full(len(squared_errors), FIXED - 1.0))
     error = math.sqrt(squared_errors.sum()) / len(squared_errors)
-    detectable = minimum_detectable(error, float(degrees), Criterion(POWER, ALPHA))
+    detectable = minimum_detectable(error, float(degrees), ALPHA)
     assert detectable is not None
     samples = resample(differences, sizes[-1], BATCH, rng)
     looks, fixed = estimate(samples, sizes), estimate(samples, [FIXED])

@@ -10,7 +10,7 @@ from peekbench.records import FloatArray, Looks
 from peekbench.records.verdicts import Advice
 from peekbench_stats import level_after, level_at
 from peekbench_summary.biased_rule import Bias, Conclusion, Evidence, Levels, LookLevels, Region, conclude
-from peekbench_summary.settling import settle
+from peekbench_summary.forecast import settle
 
 ALPHA, REGION = 0.05, Region(0.005)
 UNPLANNED = Looks()

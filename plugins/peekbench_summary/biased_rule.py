@@ -140,7 +140,7 @@ ONE_LOOK = LookLevels(fixed_design, lambda _: fixed_design)
 def levels_of(configuration: Configuration, looks: Looks) -> LookLevels:
     """Return the levels of a configuration; see `peekbench_stats.level_at`."""
     num_trials = sum(map(len, configuration.scores["bias"].values()))
-    return levels_of_size(*_size(configuration), num_trials=num_trials, looks=looks)
+    return levels_of_size(*size_of(configuration), num_trials=num_trials, looks=looks)
 
 
 def levels_of_size(
@@ -157,14 +157,15 @@ def levels_of_size(
 def describe_looks(configuration: Configuration, looks: Looks) -> LooksTaken:
     """Return the looks that the verdict on a configuration accounts for."""
     looks = looks.of(str(configuration.key[0]))
-    if earlier := looks.earlier_of(*_size(configuration)):
+    if earlier := looks.earlier_of(*size_of(configuration)):
         return LooksTaken(looks.is_run, earlier)
     if looks.method:
         return LooksTaken(looks.is_run, number=len(looks.fractions), share=looks.fractions[-1], maximum=looks.maximum)
     return LooksTaken(looks.is_run)
 
 
-def _size(configuration: Configuration) -> tuple[str, int | None, int | None]:
+def size_of(configuration: Configuration) -> tuple[str, int | None, int | None]:
+    """Return the method, `num_train` and `num_test` of a configuration; None if a size is unknown."""
     method, _, *sizes = configuration.key
     num_train, num_test = (size if isinstance(size, int) else None for size in sizes)
     return str(method), num_train, num_test

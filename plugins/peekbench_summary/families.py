@@ -42,9 +42,9 @@ from peekbench_summary.estimates import (
     shared_averages,
     task_means,
 )
+from peekbench_summary.forecast import settle
 from peekbench_summary.hidden_bias import LEVEL, find_hidden, has_signal
 from peekbench_summary.scores import LOG_LIKELIHOOD
-from peekbench_summary.settling import settle
 
 
 def count_biased_tasks(family: Sequence[Bias], alpha: float) -> list[tuple[int, int]]:

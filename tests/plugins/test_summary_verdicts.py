@@ -25,7 +25,7 @@ from peekbench.report.render.content import explain_decisions
 from peekbench.results import decide, paired_scores
 from peekbench_summary.biased_rule import Bias, Evidence, Region
 from peekbench_summary.families import count_biased_tasks, judge_family
-from peekbench_summary.settling import settle
+from peekbench_summary.forecast import settle
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 

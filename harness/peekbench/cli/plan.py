@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,17 +14,26 @@ from peekbench.api.inputs import load
 from peekbench.cli.options import SpecArgument, WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
-from peekbench.data.preflight import count_supported, describe_rows, describe_tasks, list_errors, warn_of_copies
+from peekbench.data.preflight import describe_rows, describe_tasks, list_errors, warn_of_copies
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
 from peekbench.execution.planning import estimate_size, fits_of_arms, planned_design
 from peekbench.execution.preparation import check_files, split_reachable
+from peekbench.execution.runner import store_path
 from peekbench.formatting import duration, pluralize, shorten
 from peekbench.plugins.boundary import Foreign
 from peekbench.records.data import TaskFacts
 from peekbench.report import render_tables
 from peekbench.results.analyze import check_analyses, forecast
+from peekbench.results.missing_trials import drop_incomplete
+from peekbench.results.read import load_results
+from peekbench.results.recorded_looks import look_at
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.reader import Store
+from peekbench.store.writer import append_look
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_ERROR = 500  # characters of the error of a pilot trial
 GPU_MARGIN = 1.1  # of the measured memory, for trials with longer texts
@@ -32,7 +42,7 @@ GPU_MARGIN = 1.1  # of the measured memory, for trials with longer texts
 def plan(
     spec: SpecArgument,
     pilot: Annotated[bool, typer.Option(help="Measure a trial of each method at each design point.")] = True,
-    power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
+    power: Annotated[bool, typer.Option("--power", help="Forecast how many subsamples a verdict takes.")] = False,
     workers: WorkersOption = None,
 ) -> None:
     """Estimate the work of a spec on this machine before a run: trials, fits, disk space, time and memory.
@@ -83,16 +93,6 @@ def plan(
             echo(line)
     if power or measured.variances:
         _forecast_power(experiment, num_classes, measured)
-    if power:
-        designs = {task.name: part.design_of(task) for task in part.tasks}
-        for num_test, number in count_supported(designs, tasks).items():
-            supported = f"{pluralize(number, 'subsample')} per task with num_test {num_test}"
-            echo(f"The rows support {supported}; for more trials, add rows or tasks.")
-        if any("groups" in facts for facts in tasks.values()):
-            echo(
-                "The forecast treats texts as independent. Those of a group are alike, so runs can be less precise: "
-                "run few subsamples, then `peekbench report STORE --analysis power`."
-            )
     if measured.failures:
         echo(
             "peekbench: correct the methods whose pilot failed; a run would stop them after their first trials",
@@ -114,12 +114,27 @@ def _known_classes(experiment: ExperimentSpec, task: TaskSpec) -> int:
 
 
 def _forecast_power(experiment: ExperimentSpec, num_classes: Mapping[str, int], measured: Pilot) -> None:
-    design = planned_design(experiment, num_classes, measured.seconds, measured.variances)
+    results = _read_stored(store_path(experiment))
+    design = planned_design(experiment, num_classes, measured.variances, results)
     console = make_console()
     for analysis in forecast(design, experiment.analyses):
         for warning in analysis.warnings:
             warn(warning)
         render_tables(analysis.tables, console)
+
+
+def _read_stored(path: Path) -> pd.DataFrame | None:
+    """Return the complete trials of a run, and record that they were looked at; None if there are none."""
+    if not path.is_file():
+        return None
+    results = drop_incomplete(load_results(path))
+    if results.empty:
+        return None
+    with Store.open(path) as store:
+        _, look = look_at(store, results)
+    if look is not None:
+        append_look(path, look)
+    return results
 
 
 def _run_pilot(experiment: ExperimentSpec) -> Pilot:

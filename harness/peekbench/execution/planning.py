@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from statistics import harmonic_mean
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from peekbench.execution.fit_plans import ScoredSet, count_fits, count_predictions, plan_arm
 from peekbench.records.runs import DesignPoint, Looks, PlannedDesign, Settled
@@ -16,6 +17,9 @@ from peekbench.records.trials import Draw, Trial, WorkItem
 from peekbench.spec.arms import BASE, Arm, split
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def group_trials(
@@ -43,8 +47,8 @@ def group_trials(
 def planned_design(
     spec: ExperimentSpec,
     num_classes: Mapping[str, int],
-    seconds: Mapping[tuple[str, int, int], float],
     variances: Mapping[tuple[str, int, int], float] = MappingProxyType({}),
+    results: pd.DataFrame | None = None,
 ) -> PlannedDesign:
     """Return the design of a spec for forecasts.
 
@@ -54,15 +58,15 @@ def planned_design(
         The spec.
     num_classes
         Number of classes by task; 0 for regression.
-    seconds
-        Seconds of a trial by (method, num_train, num_test), if a pilot measured them.
     variances
         Variances of the bias between divisions into folds, if a pilot measured them.
+    results
+        Results of the run so far, if its store has any.
     """
     repeats_by_point: dict[tuple[int, int], dict[str, int]] = {}
     for task in spec.tasks:
         design = spec.design_of(task)
-        if num_classes[task.name]:
+        if num_classes[task.name] or results is not None:
             for point in design.points():
                 repeats_by_point.setdefault(point, {})[task.name] = design.repeats(point[1])
     points = (
@@ -79,7 +83,7 @@ def planned_design(
     measured = None
     if spec.design.folds:
         measured = variances
-    return PlannedDesign(methods, tuple(points), seconds, looks, spec.design.crossover or 1, stops_at, measured)
+    return PlannedDesign(methods, tuple(points), looks, spec.design.crossover or 1, stops_at, measured, results)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from peekbench.records.trials import Control, Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LookMethod: TypeAlias = Literal["group_sequential", "confidence_sequence"]
 """How verdicts account for planned looks."""
@@ -107,16 +110,14 @@ class PlannedDesign:
     Examples
     --------
     >>> design = PlannedDesign(("lsa",), (DesignPoint(50, 200, 20, ("tickets",)),))
-    >>> design.seconds
-    {}
+    >>> design.points[0].num_subsamples
+    20
     """
 
     methods: tuple[str, ...]
     """Names of the methods without controls."""
     points: tuple[DesignPoint, ...]
     """Points at which at least one task scored by accuracy is drawn."""
-    seconds: Mapping[tuple[str, int, int], float] = field(default_factory=dict)
-    """Seconds of a trial by (method, num_train, num_test), if it was timed."""
     looks: Looks = field(default_factory=Looks)
     """All planned looks, at shares of `num_subsamples`."""
     num_scored_sets: int = 1
@@ -126,6 +127,8 @@ class PlannedDesign:
     variances: Mapping[tuple[str, int, int], float] | None = None
     """With folds: variance of the bias between divisions by (method, num_train, num_test), as far as a pilot measured
     it. None without folds."""
+    results: pd.DataFrame | None = None
+    """Results of the run so far, if its store has any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,8 +216,8 @@ class TaskSpec(NamedComponent[DataSourceEntry]):
     num_test: Counts = ()
     """Values of the design's `num_test` that this task uses, one number or several; by default all of them."""
     num_subsamples: Count | None = None
-    """Number of subsamples of this task at each test size, instead of the design's. The analysis `power` recommends
-    more for tasks with more noise. With `stop`, looks at this task are at the same shares as at the others."""
+    """Number of subsamples of this task at each test size, instead of the design's. Tasks with more noise need
+    more. With `stop`, looks at this task are at the same shares as at the others."""
 
     @field_validator("kind", mode="before")
     @classmethod

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 import peekbench
 from peekbench import cli
 from peekbench.cli.app import GROUPS, app
+from peekbench.store.reader import Store
 
 COMMANDS = [name for group in GROUPS.values() for name in group]
 
@@ -266,22 +267,19 @@ def test_plan_counts_and_times(spec: str) -> None:
 
 
 @pytest.mark.slow
-def test_plan_forecasts_the_detectable_bias(spec: str, make_raw: Any) -> None:
+def test_plan_forecasts_when_verdicts_are_settled(spec: str, make_raw: Any) -> None:
     done = peek("plan", spec, "--no-pilot", "--power").stdout
-    assert "Minimum detectable bias, a forecast (80% power, 2% two-sided)" in done
+    assert "Subsamples until a verdict, a forecast" in done
     assert "The noise was not measured" in " ".join(done.split())
-    assert "Designs that would detect" not in done
-    forecast = peek("plan", spec, "--power").stdout
-    assert "Designs that would detect a bias of 0.5 points" in forecast
-    assert re.search(
-        r"The rows support \d+ subsamples per task with num_test \d+; for more trials, add rows or tasks", forecast
+    peek("run", spec)
+    assert "The noise is that of the trials in the store" in " ".join(
+        peek("plan", spec, "--no-pilot", "--power").stdout.split()
     )
-    own = {"use": "power", "options": {"power": 0.9, "target_bias": 0.02}}
-    Path("own.yaml").write_text(yaml.safe_dump(make_raw(analyses=["summary", own])))
-    assert "(90% power, 2% two-sided)" in peek("plan", "own.yaml", "--no-pilot", "--power").stdout
+    with Store.open("runs/small.sqlite") as store:
+        assert len(store.looks()) == 1
     assert "forecast" not in peek("plan", spec, "--no-pilot").stdout
     Path("own.yaml").write_text(yaml.safe_dump(make_raw(methods=["controls.null"])))
-    assert "controls only" in peek("plan", "own.yaml", "--no-pilot", "--power").stderr
+    assert "methods that are no controls" in peek("plan", "own.yaml", "--no-pilot", "--power").stderr
 
 
 @pytest.mark.slow

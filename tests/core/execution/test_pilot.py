@@ -91,7 +91,7 @@ def test_a_pilot_measures_the_noise_of_folds_and_power_needs_it(make_raw: Any, t
     spec = with_sizes(ExperimentSpec.model_validate(make_raw(tasks=tasks, methods=["toy.vote"], design="official")))
     pilot = run_pilot(spec)
     assert pilot.variances.keys() == {("toy.vote", 40, 48)}
-    design = planned_design(spec, {"words": 2}, {}, pilot.variances)
+    design = planned_design(spec, {"words": 2}, pilot.variances)
     assert design.variances == pilot.variances
 
 

@@ -217,14 +217,12 @@ def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
     assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "120 more subsamples per task"
 
 
-def test_one_number_of_subsamples_is_advised_with_the_biases_for_which_it_suffices() -> None:
-    clause = " if the bias is near zero or at least 0.50 points"
-    assert f"; 120 more subsamples per task settle this with 81% probability{clause}." in state(UNDECIDED)
+def test_one_number_of_subsamples_is_advised_with_its_probability() -> None:
+    assert "; 120 more subsamples per task settle this with 81% probability." in state(UNDECIDED)
     assert state_briefly(UNDECIDED) == "120 more subsamples per task probably settle it."
-    assert clause not in state(replace(UNDECIDED, region=0.0))
     following = ask(UNDECIDED)["What next?"]
     assert following.text == (
-        f"120 more subsamples per task. On these texts, they settle tapt with 81% probability{clause} (otherwise, the "
+        "120 more subsamples per task. On these texts, they settle tapt with 81% probability (otherwise, the "
         "next report states a new number): set num_subsamples to 132, then run:"
     )
 

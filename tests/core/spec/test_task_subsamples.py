@@ -40,7 +40,7 @@ def test_a_task_can_have_more_or_fewer_subsamples(make: MakeSpec) -> None:
         assert spec.largest == largest
         assert estimate_size(spec, {"a": 3, "b": 3}).trials == 10 + own
         assert designs_by_task(canonical(spec)) == {task.name: spec.design_of(task) for task in spec.tasks}
-    (point,) = planned_design(make(5), {"a": 3, "b": 3}, {}).points
+    (point,) = planned_design(make(5), {"a": 3, "b": 3}).points
     assert point.num_subsamples == round(2 / (1 / 10 + 1 / 5))
     assert count(make(None)) == {"a": 10, "b": 10}
     several = make(4, num_test=[20, 30], num_subsamples={20: 10, 30: 5})

@@ -9,7 +9,6 @@ from peekbench.formatting import (
     duration,
     format_cell,
     format_quantity,
-    format_size,
     join_words,
     pluralize,
 )
@@ -108,7 +107,6 @@ def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tu
         settled = f"{len(known):,} of {len(needed):,} open verdicts"
     if len(known) > 1 and advice.probability is not None:
         likely = f"with at least {advice.probability:.0%} probability each"
-    likely += _limit_to_biases(advice, first)
     how = ADD[extension.of]
     if extension.num_subsamples is not None:
         how = f"set num_subsamples to {extension.num_subsamples + advice.subsamples}"
@@ -155,7 +153,7 @@ def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
         reason = f"the interval is extended to 0, because {tests} do not exclude it (p = {p_value}); "
     if evidence.settling is None:
         return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
-    return f"{reason}{_advise(evidence.settling, verdict)}"
+    return f"{reason}{_advise(evidence.settling)}"
 
 
 def find_settling(verdict: Verdict) -> Settling | None:
@@ -198,18 +196,10 @@ def _state_chance(advice: Advice) -> str:
     return f"with {advice.probability:.0%} probability"
 
 
-def _limit_to_biases(advice: Advice, verdict: Verdict) -> str:
-    """Return a clause on the biases for which advice holds; empty without a region, and if no trial has a bias."""
-    if advice.probability is None or not verdict.region:
-        return ""
-    return f" if the bias is near zero or at least {format_size(verdict.region, verdict.unit)}"
-
-
-def _advise(needed: Settling, verdict: Verdict) -> str:
+def _advise(needed: Settling) -> str:
     """Return a clause on what settles a verdict."""
     if (advice := needed.advice) is not None:
-        number = f"{advice.subsamples:,} more subsamples per task settle this {_state_chance(advice)}"
-        return number + _limit_to_biases(advice, verdict)
+        return f"{advice.subsamples:,} more subsamples per task settle this {_state_chance(advice)}"
     if needed.is_limited_by_rows:
         return f"the rows of the tasks are too few to settle this with more subsamples; {_add_rows_or_tasks(needed)}"
     return f"it takes more than {needed.maximum:,} more subsamples per task to settle this"
