@@ -1,8 +1,8 @@
 """What follows from the crash of a worker: which trials are tried again, and which have failed.
 
-A worker crashes if its process dies or exceeds a limit. The trial that was running is tried again, alone; if its worker
-crashes more than `retries` times, the trial has failed. If it is not known which trial was running, all items that the
-worker may have been doing are tried alone.
+A worker crashes if its process dies or its trial exceeds the time limit. The trial that was running is tried again,
+alone; if its worker crashes more than `retries` times, the trial has failed. If it is not known which trial was
+running, all items that the worker may have been doing are tried alone.
 """
 
 from __future__ import annotations
@@ -28,17 +28,13 @@ class Crash:
     """Trial of the suspect that was running; None if unknown."""
     is_final: bool = False
     """Whether the trial has failed and is not tried again, because it took longer than the time limit."""
-    remedy: str = ""
-    """What to change if the worker was ended because it exceeded a limit."""
     host: str = ""
     """Name of the machine, if it still exists."""
 
     def describe(self, number: int) -> str:
         """Return the error of a trial at which workers have crashed this number of times."""
         if self.is_final:
-            return f"the trial was ended: {self.reason}; {self.remedy}"
-        if self.remedy:
-            return f"worker process was ended ({self.reason}) {number} times at this trial; {self.remedy}"
+            return f"the trial was ended: {self.reason}; raise `timeout` if it should go on"
         advice = ""
         if self.reason == KILLED:
             advice = "; signal 9 usually means out of memory: use fewer workers or a smaller model"

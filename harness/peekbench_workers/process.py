@@ -81,14 +81,6 @@ class WorkerProcess:
         except Exception as error:  # it died while sending, or a method wrote to the pipe
             raise EOFError from error
 
-    def memory(self) -> int:
-        """Return the memory in bytes that the worker and the processes that it has started hold (RSS)."""
-        total = 0
-        for process in self._family():
-            with suppress(psutil.Error):
-                total += process.memory_info().rss
-        return total
-
     def _family(self) -> list[psutil.Process]:
         """Return the process and all processes that it has started; nothing if it has ended."""
         with suppress(psutil.Error):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -22,20 +21,6 @@ CHECK_INTERVAL = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of a worker process."""
-
-    seconds: float | None = None
-    """Seconds that a trial may take."""
-    memory: int | None = None
-    """Bytes of memory that the process and those that it has started may hold."""
-
-    def __bool__(self) -> bool:
-        """Return whether there is a limit."""
-        return self.seconds is not None or self.memory is not None
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """How worker processes are started and supervised."""
 
@@ -43,7 +28,8 @@ class WorkerSettings:
     """The work, pickled."""
     threads: int = 1
     """CPU threads that a fit may use."""
-    limits: Limits = Limits()
+    time_limit: float | None = None
+    """Seconds that a trial may take."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Further environment variables."""
     host: str = ""
@@ -67,7 +53,6 @@ class Supervisor:
         self._items: Sequence[WorkItem] = ()
         self._batch = 0
         self._num_received = 0
-        self._memory_read_at = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -127,13 +112,9 @@ class Supervisor:
         """
         process = self._running()
         try:
-            report = self._interpret(process.receive())
+            return self._interpret(process.receive())
         except EOFError:
             return self._report_death()
-        if report is not None and report.is_end and self._exceeds_memory(process):
-            process.kill()  # quick trials can exceed the limit together, and none of them is the cause alone
-            self._close()
-        return report
 
     def _interpret(self, message: Any) -> Report | None:
         """Return the report of a message; None if the worker says that it has started."""
@@ -150,41 +131,30 @@ class Supervisor:
         return Report(answer.outcomes, answer.is_end, returned, answer.num_items, error=answer.error)
 
     def check(self) -> Report | None:
-        """Return a report if the worker has died or exceeds a limit, which ends it; otherwise None."""
+        """Return a report if the worker has died or its trial takes too long, which ends it; otherwise None."""
         if self._process is None or not self._items:
             return None
         if self._process.is_dead:
             return self.receive()
-        limits = self._settings.limits
+        limit = self._settings.time_limit
         num_done, seconds = self._process.current.read(self._batch)
-        if limits.seconds is not None and seconds > limits.seconds:
-            reason = f"it took longer than the time limit of {limits.seconds:g} s"
-            return self._end_worker(reason, "raise `timeout` if it should go on", num_done)
-        if limits.memory is not None and self._exceeds_memory(self._process):
-            reason = f"it used more than the memory limit of {limits.memory / 1e9:g} GB"
-            return self._end_worker(reason, "raise `memory`, or use a smaller model")
-        return None
+        if limit is None or seconds <= limit:
+            return None
+        return self._end_worker(self._process, limit, num_done)
 
-    def _exceeds_memory(self, process: WorkerProcess) -> bool:
-        """Return whether the worker holds more memory than it may; it is not read at every call."""
-        limit = self._settings.limits.memory
-        if limit is None or time.monotonic() - self._memory_read_at < CHECK_INTERVAL:
-            return False
-        self._memory_read_at = time.monotonic()
-        return process.memory() > limit
-
-    def _end_worker(self, reason: str, remedy: str, num_done: int | None = None) -> Report:
+    def _end_worker(self, process: WorkerProcess, limit: float, num_done: int) -> Report:
         """Kill the process, and report what it has sent before.
 
         Parameters
         ----------
-        reason, remedy
-            As in `Crash`.
+        process
+            The process.
+        limit
+            The time limit.
         num_done
             Number of finished trials of the batch when the next one was found to take too long. If this trial has ended
             nevertheless, before the process was killed, no trial is the cause.
         """
-        process = self._running()
         process.kill()
         outcomes: list[Outcome] = []
         while True:
@@ -198,17 +168,23 @@ class Supervisor:
             if report.is_end:  # it has just finished
                 self._close()
                 return Report(outcomes, True, report.rest, report.num_done, None, report.error)
-        if num_done not in (None, process.current.read(self._batch)[0]):
+        if num_done != process.current.read(self._batch)[0]:
             self._close()
             rest, self._items = self._items, ()
             return Report(outcomes, True, rest)
-        death = self._report_death(reason, remedy, is_final=num_done is not None)
+        death = self._report_death(f"it took longer than the time limit of {limit:g} s")
         return Report(outcomes, True, death.rest, death.num_done, death.crash)
 
-    def _report_death(self, reason: str = "", remedy: str = "", *, is_final: bool = False) -> Report:
-        """Return the unfinished items of a worker that died, and the trial that it was working on."""
+    def _report_death(self, exceeded: str = "") -> Report:
+        """Return the unfinished items of a worker that died, and the trial that it was working on.
+
+        Parameters
+        ----------
+        exceeded
+            Why the worker was killed; empty if it died by itself.
+        """
         process = self._running()
-        reason = reason or process.join()
+        reason = exceeded or process.join()
         num_noted, _ = process.current.read(self._batch)
         self._close()
         items, self._items = self._items, ()
@@ -217,10 +193,10 @@ class Supervisor:
             if self._failed_starts >= MAX_FAILED_STARTS:
                 raise PeekbenchError(
                     f"worker processes cannot start: {self._failed_starts} consecutive ones ended before any trial "
-                    f"started ({reason}); {remedy or 'see their error output above'}"
+                    f"started ({reason}); see their error output above"
                 )
             return Report(rest=items)
-        crash = Crash(reason, tuple(items), is_final=is_final, remedy=remedy, host=self._settings.host)
+        crash = Crash(reason, tuple(items), is_final=bool(exceeded), host=self._settings.host)
         crash, rest = find_suspects(crash, num_noted - self._num_received)
         return Report(rest=rest, crash=crash)
 

@@ -27,7 +27,7 @@ from peekbench_local.placement import GB, NO_GPU, GpuNeed, Grant, Placement
 from peekbench_workers.dispatcher import Dispatcher, News
 from peekbench_workers.reports import Report
 from peekbench_workers.serve import BATCH_WINDOW
-from peekbench_workers.supervisor import CHECK_INTERVAL, Limits, Supervisor, WorkerSettings
+from peekbench_workers.supervisor import CHECK_INTERVAL, Supervisor, WorkerSettings
 
 OUT_OF_MEMORY = ("OutOfMemoryError", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 """What tracebacks contain if the memory of a GPU was too small."""
@@ -43,7 +43,7 @@ def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generat
     work
         Function that does an item; it must be picklable unless `in_process` is set.
     options
-        Number of workers and retries, limit of memory, and whether the items run in this process.
+        Number of workers and retries, and whether the items run in this process.
 
     Yields
     ------
@@ -151,14 +151,12 @@ class _LocalPool:
     """
 
     def __init__(self, work: Work, options: Local) -> None:
-        memory = None if options.memory is None else int(options.memory * 1e9)
-        self._settings = WorkerSettings(pickle.dumps(work), limits=Limits(work.timeout, memory))
+        self._settings = WorkerSettings(pickle.dumps(work), time_limit=work.timeout)
         self._work = work
         self._options = options
         self._slots: list[_LocalSlot] = []
         self._waiting: Counter[Resources] = Counter()
         self._needs: dict[Resources, GpuNeed] = {}
-        self._has_limits = bool(self._settings.limits)
         self._capacity: Capacity | None = None
         self.num_workers = options.workers or 1
         """Largest number of worker processes."""
@@ -253,13 +251,13 @@ class _LocalPool:
         return self._slots[-1]
 
     def wait(self, timeout: float) -> Sequence[News]:
-        """Wait for messages and deaths of workers, and end those that exceed a limit."""
+        """Wait for messages and deaths of workers, and end those that exceed the time limit."""
         busy = {slot.supervisor.connection: slot for slot in self._slots if slot.supervisor.is_busy}
-        ready = set(wait(list(busy), timeout=CHECK_INTERVAL if self._has_limits else timeout))
+        ready = set(wait(list(busy), timeout=timeout if self._work.timeout is None else CHECK_INTERVAL))
         news: list[News] = list(self._describe_gpus())
         for connection, slot in busy.items():
             report = slot.supervisor.receive() if connection in ready else None
-            if report is None and (self._has_limits or not ready):
+            if report is None and (self._work.timeout is not None or not ready):
                 report = slot.supervisor.check()
             if report is not None:
                 news.append((slot, slot.take_back(report)))

@@ -18,9 +18,6 @@ class Local(Options):
     retries: int = Field(default=2, ge=0)
     """Number of retries of a trial whose worker process died, for example because it ran out of memory, before the
     trial fails."""
-    memory: float | None = Field(default=None, gt=0)
-    """Limit of the memory of each worker process in GB, with the processes that it has started. A worker that exceeds
-    it is ended, and the trial is retried in a new one."""
     gpu_memory: float | None = Field(default=None, gt=0)
     """Memory of a GPU in GB that each worker may use. As many workers share a GPU as fit into nine tenths of its
     memory. By default, what the methods state or estimate, or else a GPU for each trial. `peekbench plan` measures it.
@@ -33,8 +30,6 @@ class Local(Options):
     def _check_workers(self) -> Self:
         if self.in_process and (self.workers or 1) > 1:
             raise ValueError("`in_process: true` requires `workers: 1`")
-        if self.in_process and self.memory is not None:
-            raise ValueError("`memory` limits worker processes, and `in_process: true` uses none; remove one of them")
         if self.in_process and self.gpu_memory is not None:
             raise ValueError(
                 "`gpu_memory` places worker processes, and `in_process: true` uses none; remove one of them"

@@ -37,7 +37,7 @@ from peekbench_ray.messages import (
 from peekbench_ray.placement import Node, describe, fits, place, round_up, worker_environment
 from peekbench_workers.crashes import Crash
 from peekbench_workers.reports import Report, drop_trials
-from peekbench_workers.supervisor import Limits, WorkerSettings
+from peekbench_workers.supervisor import WorkerSettings
 
 REFRESH_INTERVAL = 0.5  # seconds between looks at the machines of the cluster
 NODE_DEATH_DELAY = 20.0  # seconds after the death of workers in which that of their machine is known: Ray needs 15
@@ -311,7 +311,7 @@ class Cluster:
         worker_settings = WorkerSettings(
             b"",  # which the actor fetches
             threads=max(1, int(group.cpus)),
-            limits=Limits(settings.time_limit, settings.memory_limit),
+            time_limit=settings.time_limit,
             environment=worker_environment(node.name, group),
             host=node.name,
         )

@@ -3,7 +3,7 @@
     Dispatcher -> RayPool | pipe | Cluster -> actor on a machine -> Supervisor -> worker process
 
 The main process and the process that is connected to Ray are on this machine. Each actor supervises a worker process of
-the same kind as those of the executor `local`, so crashes, time limits and memory limits are handled in the same way.
+the same kind as those of the executor `local`, so crashes and time limits are handled in the same way.
 """
 
 from __future__ import annotations
@@ -143,14 +143,12 @@ class RayPool:
             raise
         self._connect_timeout = START_TIMEOUT if self._address is None else CONNECT_TIMEOUT
         self._connect_until: float | None = time.monotonic() + self._connect_timeout
-        memory = None if options.memory is None else int(options.memory * 1e9)
         self._send(
             Settings(
                 packed,
                 self._address,
                 self._folder,
                 max_workers=options.workers,
-                memory_limit=memory,
                 time_limit=work.timeout,
                 patience=options.patience,
             )

@@ -24,8 +24,6 @@ class Settings:
     """Folder for the files of a cluster on this machine; empty if there is an address."""
     max_workers: int | None
     """Largest number of workers, or None."""
-    memory_limit: int | None
-    """Bytes that a worker may use, or None."""
     time_limit: float | None
     """Seconds that a trial may take, or None."""
     patience: float

@@ -19,9 +19,6 @@ class Ray(Options):
     retries: int = Field(default=2, ge=0)
     """Number of retries of a trial whose worker died, for example because it ran out of memory, before the trial fails.
     A trial that was lost with its machine is repeated and not counted."""
-    memory: float | None = Field(default=None, gt=0)
-    """Limit of the memory of each worker process in GB, with the processes that it has started. A worker that exceeds
-    it is ended, and the trial is retried in a new one."""
     patience: float = Field(default=60, ge=0)
     """Seconds to wait for a machine with the resources that a trial needs, before the run ends with an error. A busy
     machine is waited for without limit."""

@@ -135,23 +135,6 @@ def test_an_item_that_exceeds_the_time_limit_ends_with_what_it_started(capfd: py
 
 
 @pytest.mark.slow
-def test_an_item_that_exceeds_the_memory_limit_fails() -> None:
-    outcomes = outcomes_of(ITEMS, toy_work.allocate_at_9, workers=1, retries=1, memory=0.4)
-    (failure,) = [outcome for outcome in outcomes if isinstance(outcome, TrialFailure)]
-    assert failure.trial == ITEMS[9].trials[0]
-    assert "memory limit of 0.4 GB) 2 times" in failure.error
-    assert len(outcomes) == 20
-
-
-@pytest.mark.slow
-def test_a_worker_that_leaks_in_quick_trials_is_replaced() -> None:
-    many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(60)]
-    outcomes = outcomes_of(many, toy_work.leak, workers=1, memory=0.6)
-    assert sorted(number for number, *_ in outcomes) == list(range(60))
-    assert len({process for _, process, *_ in outcomes}) >= 2
-
-
-@pytest.mark.slow
 def test_the_other_trials_of_an_item_go_on_after_a_crash() -> None:
     draw = Draw("a", 1, 1, 0)
     item = WorkItem(tuple(Trial(draw, method) for method in ("first", "second", "third")), has_base=False)

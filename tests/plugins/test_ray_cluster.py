@@ -111,7 +111,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Actor]]:
         monkeypatch.setattr("ray.wait", lambda calls, **_: (calls, []))
         monkeypatch.setattr("ray.get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: "1" * 56))
         monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: events.now))
-        settings = Settings(b"", None, "", None, None, None, patience=END)
+        settings = Settings(b"", None, "", None, None, patience=END)
         cluster.Cluster(settings, events, lambda message: None, None, {}).run()
         return actors
 
