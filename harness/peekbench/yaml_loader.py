@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import reprlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
@@ -13,11 +14,11 @@ from peekbench.errors import SpecError
 
 MAX_DEPTH = 100  # levels; much deeper ones overflow the stack of the C parser, which ends the process
 MAX_VALUES = 20_000  # numbers, words and collections, counted again for each alias
-MAX_CHARACTERS = 10_000_000  # of all values, counted again for each alias
+MAX_CHARACTERS = 10_000_000
 MAX_MESSAGE = 500  # characters of a message of the library
 DECIMAL_OR_HEX = re.compile(r"[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)")
 MAX_BITS = 1024  # of an integer; Python refuses to print much larger ones
-NUMBER = re.compile(r"[-+.\d]")
+NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 def read_limited(path: Path) -> bytes:
@@ -78,8 +79,13 @@ def read_yaml(text: str, origin: str) -> Any:
     {'num_train': [50, 100]}
     """
     try:
-        _check(text)
-        return yaml.load(text, Loader=_NumberLoader)  # noqa: S506 - a safe loader
+        _check_depth(text)
+        loader = _NumberLoader(text)
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        _check_nodes(root, loader)
+        return loader.construct_document(root)
     except SpecError as error:
         raise SpecError(f"{origin}: {error}") from error
     except Exception as error:  # the library raises many types: for `!!bool x` a KeyError
@@ -90,80 +96,53 @@ def read_yaml(text: str, origin: str) -> Any:
         raise SpecError(f"{origin} is not valid YAML: {message[:MAX_MESSAGE]}") from error
 
 
-class _Size(NamedTuple):
-    """Size of a value after its aliases are replaced."""
-
-    values: int = 0
-    characters: int = 0
-    depth: int = 0
-
-
-class _Open:
-    """A collection, or the whole text, of which the end is not read yet."""
-
-    def __init__(self, values: int = 0, anchor: str | None = None, *, is_mapping: bool = False) -> None:
-        self.size, self.anchor, self.is_mapping = _Size(values), anchor, is_mapping
-        self.expects_key = is_mapping
-        self.lines: dict[Any, int] = {}
-
-    def begin_item(self, event: Any) -> None:
-        """Check the key of an entry: a word or a number that no other entry has."""
-        if not self.expects_key:
-            return
-        line = event.start_mark.line + 1
-        if not isinstance(event, yaml.ScalarEvent):
-            raise SpecError(f"line {line}: a key must be a word or a number; write one")
-        key = event.value
-        if event.implicit[0] and NUMBER.match(key):  # 0x10 and 16 are the same number
-            key = yaml.load(key, Loader=_NumberLoader)  # noqa: S506 - a safe loader
-        if key in self.lines:
-            shown = reprlib.repr(key)
-            raise SpecError(
-                f"line {line}: the key {shown} is a duplicate of line {self.lines[key]}; remove one of them"
-            )
-        self.lines[key] = line
-
-    def end_item(self, item: _Size) -> None:
-        """Add the size of a key, of a value, or of an item of a list."""
-        values, characters, depth = self.size
-        self.size = _Size(values + item.values, characters + item.characters, max(depth, item.depth + 1))
-        self.expects_key = self.is_mapping and not self.expects_key
+def _check_depth(text: str) -> None:
+    """Refuse what is nested so deeply that it would overflow the stack of the C parser."""
+    if len(text) > MAX_CHARACTERS:
+        raise SpecError(f"more than {MAX_CHARACTERS:,} characters; remove what is no part of the spec")
+    depth = 0
+    event: Any
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            line = event.start_mark.line + 1
+            raise SpecError(f"line {line}: nested more than {MAX_DEPTH} levels deep; close the open brackets")
 
 
-def _check(text: str) -> None:
-    """Refuse duplicated keys, and texts that are too long, too deep, or too large once their aliases are replaced.
+def _check_nodes(root: Any, loader: _NumberLoader) -> None:
+    """Refuse duplicated keys, and more values than a spec has.
 
     Ten aliases of ten aliases of a list are 100 lists, so a few hundred characters can stand for billions of values.
     """
-    if len(text) > MAX_CHARACTERS:
-        raise SpecError(f"more than {MAX_CHARACTERS:,} characters; remove what is no part of the spec")
-    opened = [_Open()]
-    anchored: dict[str | None, _Size] = {}
-    event: Any
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        line, anchor, size = event.start_mark.line + 1, getattr(event, "anchor", None), None
-        if isinstance(event, yaml.NodeEvent):
-            opened[-1].begin_item(event)
-        if isinstance(event, yaml.CollectionStartEvent):
-            opened.append(_Open(1, anchor, is_mapping=isinstance(event, yaml.MappingStartEvent)))
-        elif isinstance(event, yaml.CollectionEndEvent):
-            size, anchor = opened[-1].size, opened.pop().anchor
-        elif isinstance(event, yaml.ScalarEvent):
-            size = _Size(1, len(event.value))
-        elif isinstance(event, yaml.AliasEvent):
-            if any(anchor == collection.anchor for collection in opened):
-                raise SpecError(f"line {line}: an alias that contains itself; write its value out")
-            size = anchored.get(anchor, _Size())
-        if size is not None:
-            opened[-1].end_item(size)
-            anchored[anchor] = size
-        total = opened[-1].size
-        if max(len(opened) - 1, len(opened) - 2 + total.depth) > MAX_DEPTH:
-            raise SpecError(f"line {line}: nested more than {MAX_DEPTH} levels deep; close the open brackets")
-        if total.values > MAX_VALUES:
+    nodes = [root]
+    for node in nodes:
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.MappingNode):
+            _check_keys([key for key, _ in node.value], loader)
+            nodes += [value for _, value in node.value]
+        if len(nodes) > MAX_VALUES:
+            line = node.start_mark.line + 1
             raise SpecError(f"line {line}: more than {MAX_VALUES:,} values, aliases included; use fewer")
-        if total.characters > MAX_CHARACTERS:
-            raise SpecError(f"line {line}: more than {MAX_CHARACTERS:,} characters, aliases included; use fewer")
+
+
+def _check_keys(keys: Sequence[Any], loader: _NumberLoader) -> None:
+    """Refuse a key that is no word or number, or a duplicate."""
+    lines: dict[Any, int] = {}
+    for node in keys:
+        line = node.start_mark.line + 1
+        if not isinstance(node, yaml.ScalarNode):
+            raise SpecError(f"line {line}: a key must be a word or a number; write one")
+        key = node.value
+        if node.tag in NUMBER_TAGS:  # 0x10 and 16 are the same number
+            key = loader.construct_object(node)
+        if key in lines:
+            shown = reprlib.repr(key)
+            raise SpecError(f"line {line}: the key {shown} is a duplicate of line {lines[key]}; remove one of them")
+        lines[key] = line
 
 
 class _NumberLoader(yaml.CSafeLoader):
@@ -197,13 +176,8 @@ _NumberLoader.add_constructor("tag:yaml.org,2002:float", _NumberLoader.construct
 
 
 YAML_REMEDIES = (
-    ("tab character", "replace the tab by spaces"),
-    ("quoted scalar", "close the quotation mark"),
     ("flow", "close the bracket, or add the comma that is missing before this line"),
-    ("could not find expected ':'", "write `name: value`, with a space after the colon"),
     ("cannot start any token", "put the value in quotes; if it is a tab, replace the tab by spaces"),
-    ("undefined alias", "put a text with '*' in quotes"),
-    ("constructor for the tag", "put a text with '!' in quotes"),
     ("mapping values are not allowed", "put a text that contains a colon in quotes, or indent entries equally"),
     ("block", "indent entries of the same level by the same spaces"),
 )

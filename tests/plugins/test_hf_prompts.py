@@ -70,7 +70,7 @@ def test_prompts_of_several_tasks_come_from_one_file(tmp_path: Path) -> None:
         ("hf.trec: {instructions: a}", "hf.trec.instructions: Extra inputs are not permitted"),
         ("hf.trec: Which kind?", "hf.trec: .* expected for each task"),
         ("[1]", "the file: .* expected for each task"),
-        ("hf.trec: {}\nhf.emo: {instruction: 'Who?}", "is not valid YAML: line 2.*; close the quotation mark"),
+        ("hf.trec: {}\nhf.emo: {instruction: 'Who?}", "is not valid YAML: line 2"),
         ("[" * 200 + "]" * 200, "line 1: nested more than 100 levels deep"),
     ],
 )
