@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -142,19 +141,18 @@ class Part:
         if self.held is not None:
             rows = stack_rows(rows, self.held)
         train, others = self._start(rows, labels)
-        with _dense_advice(self.part):
-            if isinstance(self.part, CONTAINERS):
-                self.part_.fit(rows, labels)
-            elif "" in self.names:
-                fit = getattr(self.part_, "fit", None) or self.part_.fit_transform
-                fit(rows)
-            elif is_semi_supervised(self.part) and others is not None:
-                self.part_.fit(rows, np.append(labels, np.full(count_rows(others), -1)))
-            elif isinstance(self.part, SelfTrainingClassifier):  # which warns that no row is unlabeled
-                with warnings.catch_warnings(action="ignore", category=UserWarning):
-                    self.part_.fit(train, labels)
-            else:  # in the block above, each fit would repeat warnings that are shown once
+        if isinstance(self.part, CONTAINERS):
+            self.part_.fit(rows, labels)
+        elif "" in self.names:
+            fit = getattr(self.part_, "fit", None) or self.part_.fit_transform
+            fit(rows)
+        elif is_semi_supervised(self.part) and others is not None:
+            self.part_.fit(rows, np.append(labels, np.full(count_rows(others), -1)))
+        elif isinstance(self.part, SelfTrainingClassifier):  # which warns that no row is unlabeled
+            with warnings.catch_warnings(action="ignore", category=UserWarning):
                 self.part_.fit(train, labels)
+        else:  # in the block above, each fit would repeat warnings that are shown once
+            self.part_.fit(train, labels)
         return self
 
     def _start(self, rows: Any, labels: Any) -> tuple[Any, Any]:
@@ -208,16 +206,15 @@ class TransformerPart(Part):
         if "" in self.names:
             return self.fit(rows, labels).transform(rows)
         train, others = self._start(rows, labels)
-        with _dense_advice(self.part):
-            if isinstance(self.part, CONTAINERS):
-                return self.part_.fit_transform(rows, labels)
-            if hasattr(self.part_, "fit_transform"):  # that of TargetEncoder returns other rows than `transform`
-                transformed = self.part_.fit_transform(train, labels)
-            else:
-                transformed = self.part_.fit(train, labels).transform(train)
-            if others is None:
-                return transformed
-            return stack_rows(transformed, self.part_.transform(others))
+        if isinstance(self.part, CONTAINERS):
+            return self.part_.fit_transform(rows, labels)
+        if hasattr(self.part_, "fit_transform"):  # that of TargetEncoder returns other rows than `transform`
+            transformed = self.part_.fit_transform(train, labels)
+        else:
+            transformed = self.part_.fit(train, labels).transform(train)
+        if others is None:
+            return transformed
+        return stack_rows(transformed, self.part_.transform(others))
 
 
 class SamplerPart(Part):
@@ -237,19 +234,6 @@ def part_type(part: Any) -> type[Part]:
     if hasattr(part, "fit_resample"):
         return SamplerPart
     return TransformerPart
-
-
-@contextmanager
-def _dense_advice(part: Any) -> Iterator[None]:
-    try:
-        yield
-    except TypeError as error:
-        if "toarray" not in str(error):
-            raise
-        raise PluginError(
-            f"the step {type(part).__name__.lower()} takes no sparse matrices, as the step before it returns; put "
-            "FunctionTransformer(lambda rows: rows.toarray(), accept_sparse=True) between them"
-        ) from error
 
 
 def clone_estimator(estimator: Any) -> Any:

