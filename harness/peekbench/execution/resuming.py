@@ -16,9 +16,8 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.names import SESSION
 from peekbench.records.trials import Trial
-from peekbench.spec.compatibility import Experiment, has_fixed_maximum, refuse_changes
+from peekbench.spec.compatibility import Experiment, refuse_changes
 from peekbench.spec.components import PinnableSpec
-from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.differences import (
     CodeVersion,
@@ -86,54 +85,10 @@ class StoredRun:
             return []
         return [trial for trial in trials if trial not in self.session_of]
 
-    def keep_subsamples(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> ExperimentSpec:
-        """Return a spec with no fewer subsamples than have finished trials, so that a report uses all of them.
-
-        Parameters
-        ----------
-        spec
-            The spec.
-        tasks
-            Facts about its data by task.
-
-        Raises
-        ------
-        StoreError
-            If the stored trials are of another experiment.
-        """
-        if self.experiment is None:
-            return spec
-        if not has_fixed_maximum(self.experiment.spec):
-            spec = self._with_finished_subsamples(spec, self.experiment.finished or {})
-        refuse_changes(self.path, self.experiment, spec, tasks)
-        return spec
-
-    @staticmethod
-    def _with_finished_subsamples(spec: ExperimentSpec, counts: Mapping[tuple[str, str, int], int]) -> ExperimentSpec:
-        """Return a spec with at least these subsamples, by method, task and num_test."""
-        own = {task.name for task in spec.tasks if task.num_subsamples}
-        finished: dict[tuple[str, int], int] = {}
-        for (_, task, num_test), number in counts.items():
-            key = (task if task in own else "", num_test)
-            finished[key] = max(number, finished.get(key, 0))
-
-        def at_least(number: int, task: str, sizes: Sequence[int]) -> int:
-            return max(number, *(finished.get((task, num_test), 0) for num_test in sizes))
-
-        design = spec.design
-        sizes = design.num_test or sorted({size for task in spec.tasks for size in task.num_test})
-        if isinstance(design.num_subsamples, int):
-            kept: Any = at_least(design.num_subsamples, "", sizes)
-        else:
-            kept = {num_test: at_least(number, "", [num_test]) for num_test, number in design.num_subsamples.items()}
-        components = tuple(
-            task.model_copy(update={"num_subsamples": at_least(task.num_subsamples, task.name, sizes)})
-            if task.num_subsamples
-            else task
-            for task in spec.tasks
-        )
-        design = Design.model_validate({**dict(design), "num_subsamples": kept})
-        return spec.model_copy(update={"design": design, "tasks": components})
+    def refuse_changes(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse a spec that is of another experiment than the stored trials; see `compatibility.refuse_changes`."""
+        if self.experiment is not None:
+            refuse_changes(self.path, self.experiment, spec, tasks)
 
     def changed_code(
         self, spec: ExperimentSpec, trials: Sequence[Trial], code: Mapping[str, Files], *, is_allowed: bool

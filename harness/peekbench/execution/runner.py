@@ -32,7 +32,7 @@ class RunSummary:
     """Outcome of a run."""
 
     spec: ExperimentSpec
-    """The spec, with no fewer subsamples than the store had."""
+    """The spec, with the sizes and versions of the run."""
     store: Path
     planned: int
     """Trials of the spec."""
@@ -95,13 +95,10 @@ def run(
         stored = StoredRun.read(path)
     spec = with_sizes(stored.pin(spec))
     tasks = describe_tasks(spec)
-    notes = []
-    written, spec = spec, stored.keep_subsamples(spec, tasks)
-    if spec != written:
-        notes.append(note_kept(stored, written))
+    stored.refuse_changes(spec, tasks)
     trials = list(spec.trials())
     code = describe_code_of(spec)
-    notes += [
+    notes = [
         f"the code of the plugin {plugin} differs from the code that made trials in {path}, which are not computed "
         "again. To measure the present code alone, give the run another name in the spec, or delete them with --fresh "
         "(in Python, fresh=True)"
@@ -152,16 +149,6 @@ def run(
     return RunSummary(
         spec, path, len(trials), num_done, driver.finished, driver.failed, stopped, look, tuple(notes),
     )  # fmt: skip
-
-
-def note_kept(stored: StoredRun, spec: ExperimentSpec) -> str:
-    """Return what a run says whose store has trials of more subsamples than its spec asks for."""
-    assert stored.experiment is not None
-    number = max((stored.experiment.finished or {}).values())
-    return (
-        f"{stored.path} has trials of {number:,} subsamples, and the spec asks for {spec.largest:,}: the run keeps and "
-        "reports all of them. To compute fewer, delete them with --fresh (in Python, fresh=True)"
-    )
 
 
 def _remaining_looks(design: Design, store: Store) -> range:

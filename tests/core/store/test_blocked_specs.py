@@ -13,9 +13,8 @@ import yaml
 from commands import run_command
 from stored_scores import find_wrong_scores
 
-import peekbench as pb
 from peekbench.data.preflight import describe_tasks
-from peekbench.errors import PeekbenchError, RunWarning, StoreError
+from peekbench.errors import PeekbenchError, StoreError
 from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
 from peekbench.records import TrialEvidence
@@ -45,19 +44,15 @@ def design(num_subsamples: int, **parts: Any) -> dict[str, Any]:
 
 
 class InterruptAfter:
-    """Interrupts a run after a number of trials, and keeps its notes."""
+    """Interrupts a run after a number of trials."""
 
     def __init__(self, trials: int = 0) -> None:
         self.left = trials
-        self.notes: list[str] = []
 
     def trial_finished(self, event: TrialFinished) -> None:
         self.left -= 1
         if self.left == 0:
             raise KeyboardInterrupt
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def scores() -> dict[tuple[str, str, int, str], float]:
@@ -179,18 +174,16 @@ def test_a_fresh_run_deletes_the_stored_trials(make_spec: MakeSpec) -> None:
         assert (store.looks(), len(store.sessions())) == ([], 1)
 
 
-def test_a_smaller_design_uses_all_stored_trials_and_counts_as_a_look(make_spec: MakeSpec) -> None:
+def test_a_smaller_design_keeps_all_stored_trials_and_counts_as_a_look(make_spec: MakeSpec) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(make_spec(design=design(300)), observers=Observers(InterruptAfter(14)))  # of 2 tasks and 2 methods
     before = scores()
     stored = max(subsample for _, _, subsample, _ in before) + 1
-    shown = InterruptAfter()
-    summary = run(make_spec(design=design(2)), observers=Observers(shown))
+    with pytest.raises(StoreError, match="num_subsamples for num_test 30: 300 before, 2 now"):
+        run(make_spec(design=design(2)))
+    summary = run(make_spec(design=design(stored)))
     assert 14 <= summary.resumed <= summary.planned == 4 * stored
     assert summary.resumed + summary.finished == summary.planned
-    assert summary.spec.design.num_subsamples == stored > 2
-    assert f"warning: {summary.notes[0]}" in shown.notes
-    assert f"has trials of {stored} subsamples, and the spec asks for 2" in summary.notes[0]
     assert before.items() <= scores().items()
     verdict = report_of_run(STORE).verdicts[0]
     assert isinstance(verdict.evidence, TrialEvidence)
@@ -199,26 +192,9 @@ def test_a_smaller_design_uses_all_stored_trials_and_counts_as_a_look(make_spec:
     assert verdict.evidence.looks.earlier == (known,)
     assert verdict.estimate.level > 0.997
     assert f"changed to {2 * stored} trials after looks at {known}" in state(verdict)
-    again = run(make_spec(design=design(3)))
-    assert (again.finished, again.planned) == (0, summary.planned)
     with Store.open(STORE) as store:
         assert [look.get("is_lowering") for look in store.looks()] == [True, None]
         assert len(store.spec()["tasks"]) == 2
-
-
-def test_a_finished_run_is_as_valid_if_its_spec_then_asks_for_fewer_subsamples(make_spec: MakeSpec) -> None:
-    sizes = {"num_train": 12, "num_test": [20, 30]}
-    own = [{**TASK, "num_subsamples": 3}, {**TASK, "name": "b"}]
-    numbers: Any
-    for numbers, fewer in ((4, 2), ({20: 4, 30: 2}, {20: 2, 30: 2})):
-        name = f"small-{type(numbers).__name__}"
-        whole = run(make_spec(name=name, tasks=own, methods=[VOTE], design={**sizes, "num_subsamples": numbers}))
-        less = [{**TASK, "num_subsamples": 1}, own[1]]
-        summary = run(make_spec(name=name, tasks=less, methods=[VOTE], design={**sizes, "num_subsamples": fewer}))
-        assert (summary.finished, summary.planned, len(summary.notes)) == (0, whole.planned, 1)
-        assert summary.spec == whole.spec
-        with Store.open(summary.store) as store:
-            assert store.looks() == []
 
 
 @pytest.mark.parametrize("method", ["group_sequential", "confidence_sequence"])
@@ -226,12 +202,12 @@ def test_planned_looks_fix_the_maximum_unless_they_are_a_confidence_sequence(mak
     stop = {"looks": 2, "method": method}
     with pytest.raises(KeyboardInterrupt):
         run(make_spec(methods=[VOTE], design=design(400, stop=stop)), observers=Observers(InterruptAfter(12)))
-    smaller = make_spec(methods=[VOTE], design=design(4, stop=stop))
+    smaller = make_spec(methods=[VOTE], design=design(40, stop=stop))
     if method == "group_sequential":
-        with pytest.raises(StoreError, match="num_subsamples for num_test 30: 400 before, 4 now; the levels"):
+        with pytest.raises(StoreError, match="num_subsamples for num_test 30: 400 before, 40 now; the levels"):
             run(smaller)
         return
-    assert 4 < run(smaller).spec.largest < 400
+    run(smaller)
     with Store.open(STORE) as store:
         assert store.looks()[0]["maximum"] == 400, "the target of the sequence, chosen before the results were known"
 
@@ -242,24 +218,6 @@ def test_arms_in_another_order_are_the_same_experiment(make_spec: MakeSpec) -> N
     assert run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms[::-1])).finished == 0
     with pytest.raises(StoreError, match="arms: "):
         run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms[:3]))
-
-
-@pytest.mark.slow
-def test_python_starts_afresh_and_warns_of_stored_subsamples(make_raw: Callable[..., dict[str, Any]]) -> None:
-    raw = make_raw(tasks=[TASK], methods=[VOTE], design=design(4))
-    pb.run(raw, progress=False)
-    smaller = {**raw, "design": design(2)}
-    with pytest.warns(RunWarning, match="has trials of 4 subsamples, and the spec asks for 2"):
-        assert pb.run(smaller, progress=False).planned == 4
-    assert pb.run(smaller, progress=False, fresh=True).planned == 2
-
-    with pytest.warns(RunWarning, match="--fresh"):
-        runs = [
-            pb.measure("controls.null", "toy.words", name="a", design=design(number), progress=False)
-            for number in (4, 2)
-        ]
-    assert runs[0].planned == runs[1].planned == 4
-    assert pb.measure("controls.null", "toy.words", name="a", design=design(2), progress=False, fresh=True).planned == 2
 
 
 @pytest.mark.slow
