@@ -6,14 +6,12 @@ from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from itertools import product
 from typing import TypeGuard
 
 from peekbench.errors import ContractError
 from peekbench.execution.hosts import host_name
 from peekbench.execution.observers import Observers
 from peekbench.execution.planning import group_trials
-from peekbench.execution.prediction_checks import examine_grades
 from peekbench.execution.work import SpecWork
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.boundary import Foreign
@@ -109,8 +107,6 @@ class Driver:
         self._hosts = {"", host_name()}
         self._open: set[Trial] = set()
         self._closed: set[Trial] = set()
-        methods = [method.name for method in spec.methods if not method.entry.control]
-        self._unexamined = set(product(methods, [task.name for task in spec.tasks]))
         self.finished = self.failed = 0
         self.stopped: dict[str, int] = {}
 
@@ -191,20 +187,11 @@ class Driver:
         for outcome in outcomes:
             queue.record(outcome)
             self._observers.advance(outcome)
-            self._examine(outcome)
             self.failed += isinstance(outcome, TrialFailure)
             self.finished += not isinstance(outcome, TrialFailure)
         for method, num_trials in queue.stopped.items():
             if method not in stopped_before:
                 self._stop(method, num_trials)
-
-    def _examine(self, outcome: Outcome) -> None:
-        """Warn if all grades of the first trial of a method on a task are equal."""
-        place = (outcome.trial.method, outcome.trial.draw.task)
-        if isinstance(outcome, TrialResult) and place in self._unexamined:
-            self._unexamined.remove(place)
-            if warning := examine_grades(self._spec, outcome):
-                self._observers.warn(warning)
 
     def _stop(self, method: str, num_trials: int) -> None:
         self.stopped[method] = self.stopped.get(method, 0) + num_trials

@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from peekbench.data.loading import load_dataset
 from peekbench.errors import ContractError
 from peekbench.formatting import shorten
-from peekbench.plugins.graders import explain_equal_grades
 from peekbench.plugins.predictors import MAX_SHOWN, in_order, show_values
 from peekbench.records.answers import Predicted, find_answers
 from peekbench.records.data import Dataset, FloatArray, Inputs, IntArray, Reference, Task, as_texts, count_bytes
 from peekbench.records.scores import ScoringInput, TextLikelihoods, score_all
-from peekbench.records.trials import Predictor, TrialResult
-from peekbench.spec.experiment import ExperimentSpec
+from peekbench.records.trials import Predictor
 
 SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
 BFLOAT16_TOLERANCE = 0.02  # probabilities in bfloat16 sum to 1 within this
@@ -239,18 +236,6 @@ def to_stored_type(predictions: Any, num_inputs: int, task: Task) -> Predicted:
         stored: Predicted = replace(predictions, numbers=np.array(predictions.numbers, dtype=dtype))
     check_predictions(stored, num_inputs, task)  # the conversion may have changed numbers
     return stored
-
-
-def examine_grades(spec: ExperimentSpec, outcome: TrialResult) -> str:
-    """Return a warning if all grades of a trial are 0 or all are 1, see `explain_equal_grades`; otherwise nothing."""
-    draw, first = outcome.trial.draw, outcome.arms[0]
-    if not first.answers:
-        return ""
-    task = next(task for task in spec.tasks if task.name == draw.task)
-    labels = load_dataset(spec.source(task)).labels
-    references: Any = [labels[row] for row in outcome.test_rows.tolist()]
-    grades = np.concatenate([arm.predicted.numbers for arm in outcome.arms]).tolist()
-    return explain_equal_grades(f"{outcome.trial.method} in a trial on {draw.task}", grades, first.answers, references)
 
 
 def check_independence(

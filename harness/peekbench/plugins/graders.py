@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -22,10 +22,9 @@ from peekbench.identity import compare
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.local_code import load_module
 from peekbench.plugins.names import locate_code, names_code, split_name
-from peekbench.records.data import as_texts
 
 if TYPE_CHECKING:
-    from peekbench.records.data import Grader, Reference
+    from peekbench.records.data import Grader
 
 NUMBER = re.compile(
     r"(?<![\w.])([-+\u2212]?)\$?(\d{1,3}(?:,\d{3})+(?!\d)|\d+|(?=\.\d))(\.\d+)?(?:e([-+]?\d{1,3})(?!\w)|\s*/\s*(\d+))?",
@@ -160,6 +159,7 @@ def _find_letter(text: str) -> str | None:
     return None
 
 
+MAX_SHOWN = 100  # characters of an answer and of a reference
 GRADERS: Mapping[str, Grader] = {"exact": exact, "number": number, "choice": choice}
 
 
@@ -255,70 +255,6 @@ def _as_grade(found: Any) -> float:
 
 def _describe_pair(answer: str, reference: str) -> str:
     return f"it graded the answer {shorten(repr(answer), MAX_SHOWN)} by {shorten(repr(reference), MAX_SHOWN)}"
-
-
-MAX_SHOWN = 100  # characters of an answer and of a reference
-REMEDIES = (
-    "If it is right, set another `grader` in the task, or write one. If it is cut or goes on too long, change where "
-    "answers end. Otherwise, show the method the form of the references, train it on them, or use easier prompts"
-)
-
-
-def explain_equal_grades(
-    subject: str, grades: Sequence[float], answers: Sequence[Reference], references: Sequence[Reference] = ()
-) -> str:
-    """Return a warning if all grades are 0, or all are 1, so that no bias can show; otherwise an empty text.
-
-    Parameters
-    ----------
-    subject
-        Whose answers they are, such as 'lsa in sums'.
-    grades
-        Grades from 0 to 1.
-    answers
-        The answers, or tuples of several, of which the warning shows one.
-    references
-        References of these answers, if they are known. If another grader finds an answer right, the warning names it.
-
-    Returns
-    -------
-    str
-        Problem, example and remedy.
-
-    Examples
-    --------
-    >>> explain_equal_grades("lsa in sums", [0.0], ["It is 35."], ["35"]).partition(": ")[2]
-    "set `grader: number` in the task (in Python, grader='number')"
-    """
-    grade = max(grades)
-    if grade != min(grades) or grade not in (0, 1):
-        return ""
-    found = f"All answers of {subject} have the grade {grade:g}, so no bias can show"
-    answer = as_texts(answers[0])[0]
-    if grade == 1:
-        return f"{found}: use harder prompts, or a grader that accepts less. For example, {_show(answer)} is right"
-    if not len(references):
-        return f"{found}. For example, {_show(answer)} is wrong (`peekbench plan` also shows its reference). {REMEDIES}"
-    remedy, reference = REMEDIES, as_texts(references[0])[0]
-    for name, grader in GRADERS.items():
-        pairs = zip(answers, references, strict=False)
-        if right := next((pair for pair in pairs if _is_right(grader, *pair)), None):
-            answer, reference = (as_texts(text)[0] for text in right)
-            remedy = f"The grader {name} finds it right: set `grader: {name}` in the task (in Python, grader={name!r})"
-            break
-    return f"{found}. For example, {_show(answer)} has the reference {shorten(repr(reference), MAX_SHOWN)}. {remedy}"
-
-
-def _show(answer: str) -> str:
-    return f"the answer {shorten(repr(answer), MAX_SHOWN)}"
-
-
-def _is_right(grader: Grader, answer: Reference, reference: Reference) -> bool:
-    """Return whether a grader finds the first answer right by the first reference; False if it cannot read them."""
-    try:
-        return grader(as_texts(answer)[0], as_texts(reference)[0]) == 1
-    except ValueError:
-        return False
 
 
 def describe_grader(grader: str | Grader) -> str:

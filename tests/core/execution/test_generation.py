@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-import sqlite3
 import zlib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
 import peekbench as pb
-from peekbench.cli.plan import describe_forecast
 from peekbench.errors import DataError, PluginError, SpecError, StoreError
-from peekbench.execution.observers import Observers
-from peekbench.execution.pilot import run_pilot
-from peekbench.execution.runner import run as execute
 from peekbench.records.data import Dataset, SourceRef, Task
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store
@@ -101,18 +94,6 @@ def test_scores_are_grades_in_points_and_answers_are_stored(run: Any) -> None:
         assert {len(answers) for answers in store.generated(trial).values()} == {80}
         answers = store.answers("load_sums", "fit", 10, 40, ["extra", "test"])
         assert answers.scores["test"].mean() > answers.scores["extra"].mean()
-
-
-def test_a_pilot_forecasts_the_disk_space_of_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    spec = pb.load_spec(write_spec(tmp_path, methods=[{"use": "sums.py:fit", "options": {"samples": 9}}]))
-    forecast = run_pilot(spec).forecast(spec, workers=1)
-    with Store.open(execute(spec).store) as store, sqlite3.connect(store.path) as connection:
-        ((stored,),) = connection.execute("SELECT sum(length(answers)) FROM predictions")
-    assert forecast.answers == pytest.approx(stored, rel=0.1)
-    assert any(
-        "disk for generated answers: about 0.1 MB" in line for line in describe_forecast(forecast, run_pilot(spec))
-    )
 
 
 def test_several_answers_have_their_mean_grade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,27 +300,3 @@ def load_answers(folder: Path, method: str, **task: str) -> ExperimentSpec:
     path = folder / "spec.yaml"
     path.write_text(json.dumps(spec), encoding="utf-8")
     return pb.load_spec(path)
-
-
-@pytest.mark.parametrize("method", ["in_words", "right"])
-def test_equal_grades_are_explained_by_plan_run_and_report_and_the_remedy_works(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    spec, notes = load_answers(tmp_path, method), list[str]()
-    run_pilot(spec, notes.append)
-    report = pb.load_run(execute(spec, observers=Observers(SimpleNamespace(note=notes.append))).store).report()
-    said = " ".join(str(report).split())
-    warnings = [note for note in notes if "have the grade" in note]
-    assert len(warnings) == 2, notes  # one of the pilot, one of the run; none about the control
-    if method == "right":
-        assert all("have the grade 1, so no bias can show: use harder prompts" in note for note in warnings)
-        assert "All answers of right in load_sums have the grade 1" in said and "Harder texts" in said
-        return
-    for note in warnings:
-        assert re.search(r"the answer 'The answer is (\d+)' has the reference '\1'. The grader number finds it", note)
-    assert report.verdicts[0].decision == "no signal"
-    assert "All answers of in_words in load_sums have the grade 0" in said and "more subsamples" not in said
-    (grader,) = re.findall("set `grader: (.*)` in the task", notes[0])
-    store = execute(load_answers(tmp_path, method, grader=grader), fresh=True).store
-    assert pb.load_run(store).results.query("method == 'in_words'")["score"].eq(1).all()

@@ -96,7 +96,6 @@ def report_of_run(
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         extension, rows = run_facts.describe_extension(store), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
-        grade_warnings = tuple(run_facts.warn_of_grades(store, scores.table.results))
         repeats = store.repeats()
     scores.record_look()
     results, num_planned = scores.table.results, len(scores.planned)
@@ -123,7 +122,6 @@ def report_of_run(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
             *warn_of_repeats(repeats),
-            *grade_warnings,
             *warn_of_design({task.name: spec.design_of(task) for task in spec.tasks}, tasks),
         ),
         tables=(

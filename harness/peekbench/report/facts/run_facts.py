@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.data.preflight import count_supported
-from peekbench.plugins.graders import explain_equal_grades
 from peekbench.records.report import Analysis, Extension
-from peekbench.records.trials import Draw, Trial
 from peekbench.report.render import run_words
 from peekbench.results.analyze import ask, find_analysis, planned_trials, without_controls
 from peekbench.results.missing_trials import drop_incomplete
@@ -116,17 +114,6 @@ def check_results(
     if not results["arm"].isin(("extra", "test")).any():
         return ()
     return (ask(find_analysis("check"), results),)
-
-
-def warn_of_grades(store: Store, results: pd.DataFrame) -> Iterator[str]:
-    """Yield a warning about each method of an open store whose answers in a task all have the grade 0, or all 1."""
-    graded = without_controls(results)
-    graded = graded[graded["grade"].notna()]
-    for (method, task), rows in graded.groupby(["method", "task"], sort=False):
-        if rows["grade"].nunique() == 1:
-            draw = Draw(str(task), *map(int, rows[["num_train", "num_test", "subsample"]].iloc[0]))
-            answers = store.generated(Trial(draw, str(method)))["extra"]
-            yield from filter(None, [explain_equal_grades(f"{method} in {task}", rows["grade"].tolist(), answers)])
 
 
 def describe_sessions(
