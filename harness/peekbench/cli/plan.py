@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,20 +13,17 @@ from peekbench.api.inputs import load
 from peekbench.cli.options import SpecArgument, WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
-from peekbench.data.preflight import describe_rows, describe_tasks, list_errors, warn_of_copies
+from peekbench.data.preflight import describe_rows, describe_tasks, warn_of_copies
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
-from peekbench.execution.planning import estimate_size, fits_of_arms, planned_design
-from peekbench.execution.preparation import check_files, split_reachable
+from peekbench.execution.planning import count_work, fits_of_arms, planned_design
+from peekbench.execution.preparation import check_files
 from peekbench.execution.runner import store_path
 from peekbench.formatting import duration, pluralize, shorten
-from peekbench.plugins.boundary import Foreign
-from peekbench.records.data import TaskFacts
 from peekbench.report import render_tables
 from peekbench.results.analyze import check_analyses, forecast
 from peekbench.results.missing_trials import drop_incomplete
 from peekbench.results.read import load_results
 from peekbench.results.recorded_looks import look_at
-from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store
 from peekbench.store.writer import append_look
@@ -45,53 +41,38 @@ def plan(
     power: Annotated[bool, typer.Option("--power", help="Forecast how many subsamples a verdict takes.")] = False,
     workers: WorkersOption = None,
 ) -> None:
-    """Estimate the work of a spec on this machine before a run: trials, fits, disk space, time and memory.
+    """Estimate the work of a spec on this machine before a run: trials, fits, time and memory.
 
     Example: peekbench plan specs/quickstart.yaml --workers 4
     """
     experiment = load(spec, workers)
     check_files(experiment)
-    part, unread, unprepared = split_reachable(experiment, note, with_methods=pilot)
-    part = with_sizes(part)
-    with_rows = {task.name: task for task in part.tasks}
-    tasks_of_spec = tuple(with_rows.get(task.name, task) for task in experiment.tasks)
-    experiment = experiment.model_copy(update={"tasks": tasks_of_spec})
-    tasks = describe_tasks(part)
-    if part.tasks and part.methods:
-        check_analyses(part, tasks)
-    designs = {task.name: part.design_of(task) for task in part.tasks}
+    experiment = with_sizes(experiment)
+    tasks = describe_tasks(experiment)
+    check_analyses(experiment, tasks)
+    designs = {task.name: experiment.design_of(task) for task in experiment.tasks}
     for warning in warn_of_copies(designs, tasks):
         warn(warning)
-    num_classes = {
-        **{name: len(facts["class_names"]) for name, facts in tasks.items()},
-        **{task.name: _known_classes(experiment, task) for task in experiment.tasks if task.name in unread},
-    }
-    size = estimate_size(experiment, {name: max(1, number) for name, number in num_classes.items()})
+    size = count_work(experiment)
     trials = pluralize(size.trials, "trial")
     if experiment.design.stop:
         trials = f"at most {trials}"
-    echo(f"{experiment.name}: {trials}, {pluralize(size.fits, 'fit')}, {size.bytes / 1e6:,.0f} MB of disk")
+    echo(f"{experiment.name}: {trials}, {pluralize(size.fits, 'fit')}")
     if any(arm.is_rule for arm in experiment.arms):
         for num_test, fits in fits_of_arms(experiment).items():
             listed = ", ".join(f"{arm} {number:,}" for arm, number in fits.items())
             echo(f"  fits of a method in a trial with num_test {num_test:,}: {listed}")
-    for line in describe_rows(part):
+    for line in describe_rows(experiment):
         echo(f"  {line}")
-    for line in (*list_errors(unread, len(experiment.tasks)), *map(str, unprepared.values())):
-        echo(f"  left out: {line}")
-    if unread:
-        echo("  not checked: whether the rows of these tasks suffice, and whether the methods suit them")
-    if unread or unprepared:
-        echo(f"  With a network, this downloads them: peekbench validate --download {shlex.quote(str(spec))}")
     measured = Pilot(usages={}, first={}, failures=())
-    if pilot and part.tasks and part.methods:
-        measured = _run_pilot(part)
+    if pilot:
+        measured = _run_pilot(experiment)
     if measured.usages:
         number = int(getattr(experiment.executor.options, "workers", None) or 1)
-        is_part = bool(unprepared or measured.failures)
-        for line in describe_forecast(measured.forecast(experiment, number), measured, is_part=is_part):
+        for line in describe_forecast(measured.forecast(experiment, number), measured):
             echo(line)
     if power or measured.variances:
+        num_classes = {name: len(facts["class_names"]) for name, facts in tasks.items()}
         _forecast_power(experiment, num_classes, measured)
     if measured.failures:
         echo(
@@ -99,18 +80,6 @@ def plan(
             err=True,
         )
         raise typer.Exit(FAILED)
-
-
-def _known_classes(experiment: ExperimentSpec, task: TaskSpec) -> int:
-    """Return the number of classes of a task that cannot be loaded, as far as its data source knows; otherwise 2."""
-    if task.kind is not None:
-        return 0
-    if task.entry.facts is None:
-        return 2
-    facts: TaskFacts = Foreign(f"task {task.name}: `facts`", task.use).call(
-        task.entry.facts, {"folders": experiment.folders()}, TaskFacts
-    )
-    return facts.num_classes or 2
 
 
 def _forecast_power(experiment: ExperimentSpec, num_classes: Mapping[str, int], measured: Pilot) -> None:
@@ -150,10 +119,10 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
     return pilot
 
 
-def describe_forecast(forecast: Forecast, pilot: Pilot, *, is_part: bool = False) -> list[str]:
-    """Return a forecast in words, with its basis; `is_part` if it lacks a method."""
+def describe_forecast(forecast: Forecast, pilot: Pilot) -> list[str]:
+    """Return a forecast in words, with its basis."""
     time = "time"
-    if is_part:
+    if pilot.failures:
         time = "time of the other methods"
     workers, cores = pluralize(forecast.workers, "worker"), pluralize(available_cores(), "core")
     lines = [
@@ -166,8 +135,6 @@ def describe_forecast(forecast: Forecast, pilot: Pilot, *, is_part: bool = False
             f"memory of GPUs: about {pilot.gpu_memory / 1e9:.1f} GB per worker; the executor option "
             f"`gpu_memory: {needed:g}` lets as many workers share a GPU as fit"
         )
-    if forecast.answers:
-        lines.append(f"disk for generated answers: about {max(forecast.answers / 1e6, 0.1):,.1f} MB more")
     basis = f"  measured on this machine: {pluralize(len(pilot.usages), 'pilot trial')} with one worker"
     if pilot.start:
         basis += f", {pilot.start:.1f} s to start a worker"

@@ -12,7 +12,7 @@ from peekbench.cli.output import echo, warn
 from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_rows, describe_tasks, warn_of_data
 from peekbench.errors import PeekbenchError
-from peekbench.execution.planning import estimate_size
+from peekbench.execution.planning import count_work
 from peekbench.execution.preparation import check_files, download_all
 from peekbench.formatting import pluralize
 from peekbench.spec.experiment import DEFAULT_ANALYSES
@@ -67,7 +67,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
         warnings = list(warn_of_data(experiment, facts))
     else:  # numbers of trials and fits do not depend on the rows of official splits
         experiment = experiment.with_sizes({task.name: UNREAD for task in experiment.tasks})
-    size = estimate_size(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))
+    size = count_work(experiment)
     work = f"{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}"
     tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
     for line in [f"{path}: OK: {tasks}, {methods}, {work}", *rows]:

@@ -136,8 +136,3 @@ def rows_of(part: Part, sets: Sequence[IntArray]) -> IntArray:
 def count_fits(plans: Iterable[Sequence[ScoredSet]]) -> int:
     """Return the number of fits of a trial, each of them to other unlabeled texts."""
     return len({unlabeled for scored in plans for of_set in scored for _, unlabeled in of_set})
-
-
-def count_predictions(scored: Sequence[ScoredSet]) -> int:
-    """Return the number of predictions of an arm, which predicts a text as often as it scores its set."""
-    return sum(part.stop - part.start for of_set in scored for part, _ in of_set)

@@ -17,7 +17,6 @@ import numpy as np
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.driver import execute
-from peekbench.execution.prediction_checks import examine_grades
 from peekbench.execution.preparation import prefetch_methods
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
@@ -28,7 +27,6 @@ from peekbench.records.answers import find_correct, join_predicted
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, Usage, WorkItem
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.schema import encode_answers
 
 STATUS = Path("/proc/self/status")
 LONG_TRIAL = 60.0
@@ -48,8 +46,6 @@ class Forecast:
     """Wall time."""
     memory: int
     """Resident memory of all workers in bytes."""
-    answers: int = 0
-    """Bytes that the store needs for generated answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +89,7 @@ class Pilot:
         longest = max((seconds[key] for key in trials), default=0.0)
         memory = max((usage.memory for usage in self.usages.values()), default=0)
         starts = self.start * workers / parallel
-        answers = sum(number * self.usages[key].answers for key, number in trials.items())
-        return Forecast(workers, starts + max(total / parallel, longest), workers * memory, answers)
+        return Forecast(workers, starts + max(total / parallel, longest), workers * memory)
 
 
 def available_cores() -> int:
@@ -168,7 +163,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     spec
         The spec.
     note
-        Receives a text after a long trial, and a warning about grades that are all 0 or all 1.
+        Receives a text after a long trial.
 
     Returns
     -------
@@ -188,7 +183,6 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     variances: dict[Key, float] = {}
     first: dict[str, Usage] = {}
     failures: list[TrialFailure] = []
-    controls = {method.name for method in spec.methods if method.entry.control}
     with closing(execute(spec.executor, _pilot_items(spec), work)) as batches:
         for outcome in (event for batch in batches for event in batch):
             if isinstance(outcome, TrialFailure):
@@ -198,15 +192,12 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
                 method = outcome.trial.method
                 if method in first:
                     key = _key(outcome.trial)
-                    answers = sum(len(encode_answers(arm.answers) or b"") for arm in outcome.arms)
-                    usages[key] = replace(outcome.usage, answers=answers)
+                    usages[key] = outcome.usage
                     is_accuracy = outcome.test_labels.ndim < outcome.arms[0].predicted.numbers.ndim
                     if spec.design.folds and is_accuracy:
                         variances[key] = variance_of_bias(outcome)
                 else:
                     first[method] = outcome.usage
-                    if (warning := examine_grades(spec, outcome)) and method not in controls:
-                        note(f"warning: {warning}")
                     if outcome.usage.seconds > LONG_TRIAL:
                         note(f"a trial of {method} took {duration(outcome.usage.seconds)}")
     failed = {failure.trial.method for failure in failures}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,7 +10,7 @@ from statistics import harmonic_mean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from peekbench.execution.fit_plans import ScoredSet, count_fits, count_predictions, plan_arm
+from peekbench.execution.fit_plans import ScoredSet, count_fits, plan_arm
 from peekbench.records.runs import DesignPoint, Looks, PlannedDesign, Settled
 from peekbench.records.trials import Draw, Trial, WorkItem
 from peekbench.spec.arms import BASE, Arm, split
@@ -93,8 +92,6 @@ class Size:
     trials: int
     fits: int
     """Models to fit. Shared base arms are counted once."""
-    bytes: int
-    """Approximate size of the store."""
 
 
 def fits_of_arms(spec: ExperimentSpec) -> dict[int, dict[str, int]]:
@@ -106,44 +103,22 @@ def fits_of_arms(spec: ExperimentSpec) -> dict[int, dict[str, int]]:
     }
 
 
-PAGE_BYTES, ROW_OVERHEAD = 4096, 12  # of SQLite
-ROW_BYTES = 1950  # of a trial without predictions: about 1,800 measured for classification, 2,600 for regression
-
-
-def estimate_size(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
-    """Count the trials and fits of a spec and estimate the size of its store.
-
-    Parameters
-    ----------
-    spec
-        The spec.
-    num_outputs
-        Numbers predicted for one input, by task: the number of classes, or 1 for regression.
-    """
+def count_work(spec: ExperimentSpec) -> Size:
+    """Count the trials and fits of a spec."""
     others = [arm for arm in spec.arms if arm.kind != "base"]
     has_base = len(others) < len(spec.arms)
-    trials = fits = size = 0
+    trials = fits = 0
     for task in spec.tasks:
         design = spec.design_of(task)
         num_bases = len({method.base_key(task.name) for method in spec.methods})
-        is_regression = num_outputs[task.name] == 1
-        prediction_bytes = 4 * num_outputs[task.name]
-        if is_regression:
-            prediction_bytes = 8
         for _, num_test in design.points():
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
             base, *plans = (_plan(arm, design, num_test) for arm in (BASE, *others))
             fits += repeats * count_fits(plans) * len(spec.methods)
-            if count_fits([base, *plans]) > count_fits(plans):  # otherwise, a method fits it for another arm as well
-                fits += repeats * num_bases * has_base
-            blobs = [_blob_bytes(count_predictions(plan) * prediction_bytes) for plan in (base, *plans)]
-            of_trial = sum(blobs[1:]) + ROW_BYTES
-            size += repeats * (of_trial * len(spec.methods) + num_bases * has_base * blobs[0])
-            # Row numbers and labels of further texts; targets take twice the bytes of class indices.
-            texts = count_predictions(base)
-            size += repeats * (8 * (texts - num_test) + 4 * texts * is_regression)
-    return Size(trials, fits, size)
+            if has_base and count_fits([base, *plans]) > count_fits(plans):  # otherwise, another arm has its fit
+                fits += repeats * num_bases
+    return Size(trials, fits)
 
 
 def _plan(arm: Arm, design: Design, num_test: int) -> list[ScoredSet]:
@@ -154,11 +129,3 @@ def _plan(arm: Arm, design: Design, num_test: int) -> list[ScoredSet]:
         num_test = round(num_test * number / (number - 1))
         folds = split(num_test, number)
     return plan_arm(arm, design.num_sets, num_test, crossover=bool(design.crossover), folds=folds)
-
-
-def _blob_bytes(size: int) -> int:
-    """Return the bytes of a file for an array: SQLite fills pages with whole rows, or spreads a row over pages."""
-    rows_per_page = PAGE_BYTES // (size + ROW_OVERHEAD)
-    if rows_per_page:
-        return PAGE_BYTES // rows_per_page
-    return PAGE_BYTES * math.ceil(size / PAGE_BYTES)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from peekbench.data.loading import load_dataset
-from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, UnavailableError
+from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.references import describe_missing
-from peekbench.spec.components import Component, MethodSpec, TaskSpec
+from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
 
@@ -49,7 +48,7 @@ def download_all(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def check_files(spec: ExperimentSpec) -> None:
-    """Check libraries, and the options of tasks and methods against the files here, without a download.
+    """Check the options of tasks and methods against the files here, without a download.
 
     Raises
     ------
@@ -68,17 +67,8 @@ def check_files(spec: ExperimentSpec) -> None:
                         caller.call(check, options=options, folders=spec.folders())
         except PeekbenchError as error:
             errors.append(str(error))
-        else:
-            errors += _missing_libraries([component])
-    errors += _missing_libraries([spec.executor, *spec.analyses])
     if errors:
         raise SpecError("\n".join(errors))
-
-
-def _missing_libraries(components: Iterable[Component[Any]]) -> list[str]:
-    """Return a line on each component whose code imports a library that is not installed."""
-    missing = [(component, describe_missing(component.entry)) for component in components]
-    return [f"{_place_of(component)}: {problem}" for component, problem in missing if problem]
 
 
 def _each_options(spec: ExperimentSpec, component: TaskSpec | MethodSpec) -> Iterator[tuple[str, Options]]:
@@ -97,9 +87,9 @@ def _place(method: MethodSpec, task: str) -> str:
     return _place_of(method)
 
 
-def _place_of(component: Component[Any]) -> str:
+def _place_of(component: TaskSpec | MethodSpec) -> str:
     kind = type(component).__name__.removesuffix("Spec").lower()
-    return f"{kind} {getattr(component, 'name', component.use)}"
+    return f"{kind} {component.name}"
 
 
 def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec) -> str:
@@ -158,47 +148,6 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
     return merged
 
 
-def split_reachable(
-    spec: ExperimentSpec, note: Callable[[str], None], *, with_methods: bool
-) -> tuple[ExperimentSpec, dict[str, UnavailableError], dict[str, DataError]]:
-    """Return the part of a spec that can be prepared now, and the errors of the data and models out of reach.
-
-    Parameters
-    ----------
-    spec
-        The spec.
-    note
-        Receives a text about each method before it is prepared.
-    with_methods
-        Whether to prefetch for the methods; otherwise, the part has all of them.
-
-    Returns
-    -------
-    tuple
-        The spec without the tasks and methods that cannot be reached, of which it may then have none; the errors of
-        the tasks, and those of the methods, by name.
-    """
-    tasks: dict[str, UnavailableError] = {}
-    methods: dict[str, DataError] = {}
-    for task in spec.tasks:
-        try:
-            load_dataset(spec.source(task))
-        except UnavailableError as error:
-            tasks[task.name] = error
-    part = spec.model_copy(update={"tasks": tuple(task for task in spec.tasks if task.name not in tasks)})
-    for method in spec.methods if with_methods and part.tasks else ():
-        try:
-            if method.entry.preparation.prefetch is not None:
-                note(f"preparing {method.name}")
-            prefetch_method(part, method)
-        except DataError as error:
-            if not isinstance(error.__cause__, UnavailableError):
-                raise
-            methods[method.name] = error
-    kept = tuple(method for method in spec.methods if method.name not in methods)
-    return part.model_copy(update={"methods": kept}), tasks, methods
-
-
 def _call_prefetch(
     spec: ExperimentSpec, component: TaskSpec | MethodSpec, options: Options, place: str
 ) -> Mapping[str, Any]:
@@ -223,7 +172,7 @@ def _placed_errors(place: str) -> Iterator[None]:
 
 
 def prefetch_methods(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None) -> dict[str, dict[str, Any]]:
-    """Check libraries, and prefetch for each method once, before any worker starts.
+    """Prefetch for each method once, before any worker starts.
 
     Parameters
     ----------
@@ -236,14 +185,7 @@ def prefetch_methods(spec: ExperimentSpec, note: Callable[[str], None] = lambda 
     -------
     dict
         Facts for readers by method, as `prefetch_method` returns them.
-
-    Raises
-    ------
-    PluginError
-        If a library is not installed.
     """
-    if missing := _missing_libraries([*spec.methods, spec.executor, *spec.analyses]):
-        raise PluginError("\n".join(missing))
     facts = {}
     for method in spec.methods:
         if method.entry.preparation.prefetch is not None:

@@ -15,15 +15,13 @@ from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, distribution, entry_points
-from importlib.util import resolve_name
-from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
 
 from packaging.utils import canonicalize_name
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten
-from peekbench.plugins.source_files import REFERENCE, find_specs, read_imports
+from peekbench.plugins.source_files import REFERENCE, find_specs
 
 MAX_ERROR = 300  # characters of another package's error in a message
 
@@ -84,15 +82,8 @@ def _import_remedy(error: BaseException, module: str) -> str:
     missing = str(getattr(error, "name", "")).partition(".")[0]
     if not isinstance(error, ImportError) or missing == module.partition(".")[0]:
         return f"correct the module {module!r} or the reference"
-    if missing == "peekbench":
-        return "correct the module, or upgrade peekbench"
-    return missing_remedy(missing, module)
-
-
-def missing_remedy(library: str, module: str) -> str:
-    """Return how to install a library: with an extra of the plugin's distribution, if one has the library."""
-    if extra := find_extra(library, module):
-        return f"install {library} with `pip install {extra!r}`"
+    if extra := find_extra(missing, module):
+        return f"install {missing} with `pip install {extra!r}`"
     return "install the missing package"
 
 
@@ -143,50 +134,6 @@ def _find_module(name: str) -> ModuleSpec | None:
             if spec.name == name:
                 return spec
     return None
-
-
-def describe_missing(entry: Any) -> str:
-    """Describe the first library that a module with callables of an entry imports in vain; empty if there is none.
-
-    Nothing is imported: importing a module takes seconds, and one that crashes would end the process of the run instead
-    of a worker. Only imports at the top level of modules count, because others may be optional.
-    """
-    for _, function in iterate_callables(entry):
-        if reference := find_reference(function):
-            module = reference.target.partition(":")[0]
-            for library in _find_missing(module):
-                return f"it needs {library}, which is not installed; {missing_remedy(library, module)}"
-    return ""
-
-
-def _find_missing(module: str) -> Iterator[str]:
-    """Iterate over the libraries that are missing to a module, or to modules of its package or of this project."""
-    package = module.partition(".")[0]
-    left, done = [module], set[str]()
-    while left:
-        name = left.pop()
-        top = name.partition(".")[0]
-        is_own = top == package or top.startswith("peekbench_")
-        if not is_own:
-            name = top
-        if name in done:
-            continue
-        done.add(name)
-        if is_own:
-            left += _needed_at_import(name)
-        elif name not in sys.modules and _find_module(name) is None:
-            yield name
-
-
-def _needed_at_import(module: str) -> list[str]:
-    """Return the dotted names that the file of a module imports at its top level; none if its import will fail."""
-    spec = _find_module(module)
-    if spec is None or not str(spec.origin).endswith(".py"):
-        return []
-    with suppress(OSError, ImportError):
-        names = read_imports(Path(str(spec.origin)).read_bytes()).at_top
-        return [resolve_name(name, spec.parent) for name in names]
-    return []
 
 
 class CallableField(Generic[F]):

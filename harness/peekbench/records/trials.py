@@ -201,8 +201,6 @@ class Usage:
     """Peak of the resident memory of the worker process since its start, in bytes."""
     gpu_memory: int = 0
     """Memory of GPUs that was in use after the trial, more than before the first one, in bytes; 0 without GPUs."""
-    answers: int = 0
-    """Bytes of the generated answers in a store."""
 
 
 RepeatSubject: TypeAlias = Literal["fit", "grades"]

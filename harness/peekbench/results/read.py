@@ -24,7 +24,6 @@ import pandas as pd
 from peekbench.data.text_files import DELIMITERS, find_dialect, read_lines, read_objects, suffix_of
 from peekbench.errors import DataError, ResultsError, SpecError, public
 from peekbench.formatting import pluralize
-from peekbench.plugins.references import missing_remedy
 from peekbench.records.answers import GRADED, Predicted
 from peekbench.records.data import Answers, FloatArray, TableKeywords, TableOptions
 from peekbench.records.scores import average_sets
@@ -340,8 +339,8 @@ def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
     try:
         from peekbench.data.parquet import read_frame  # noqa: PLC0415 - pyarrow is optional
     except ModuleNotFoundError as error:
-        remedy = missing_remedy("pyarrow", __name__)
-        raise ResultsError(f"{origin} cannot be read, because pyarrow is missing; {remedy}") from error
+        problem = "cannot be read, because pyarrow is missing; install it with `pip install 'peekbench[parquet]'`"
+        raise ResultsError(f"{origin} {problem}") from error
     return read_frame(source, origin, check)
 
 

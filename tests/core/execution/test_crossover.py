@@ -13,7 +13,7 @@ from stored_scores import find_wrong_scores
 
 import peekbench
 from peekbench.errors import SpecError
-from peekbench.execution.planning import estimate_size
+from peekbench.execution.planning import count_work
 from peekbench.execution.runner import run
 from peekbench.records.scores import average_scores
 from peekbench.results import load_results
@@ -117,14 +117,9 @@ def test_predictions_name_the_text_of_each_answer(make_spec: MakeSpec) -> None:
     assert len(by_trial) == 6
 
 
-def test_fits_rows_and_bytes_are_counted(make_spec: MakeSpec) -> None:
-    def size(crossover: Any) -> Any:
-        return estimate_size(
-            make_spec(methods=["toy.vote"], design={**DESIGN, "crossover": crossover}), {"a": 3, "b": 3}
-        )
-
-    assert [size(number).fits for number in (False, 2, 3)] == [18, 18, 24]
-    assert size(2).bytes > size(False).bytes
+def test_fits_and_rows_are_counted(make_spec: MakeSpec) -> None:
+    specs = [make_spec(methods=["toy.vote"], design={**DESIGN, "crossover": number}) for number in (False, 2, 3)]
+    assert [count_work(spec).fits for spec in specs] == [18, 18, 24]
     with pytest.raises(peekbench.PeekbenchError, match="3 x num_test 200 = 612 are needed"):
         run(make_spec(design={**DESIGN, "num_test": 200, "crossover": 3}))
 

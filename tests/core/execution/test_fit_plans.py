@@ -14,7 +14,7 @@ from peekbench.data.sampling import Sampler
 from peekbench.errors import SpecError
 from peekbench.execution.fit_plans import count_fits, plan_arm, rows_of
 from peekbench.execution.fits import Fit, Prediction, run_arms
-from peekbench.execution.planning import estimate_size, fits_of_arms
+from peekbench.execution.planning import count_work, fits_of_arms
 from peekbench.execution.prediction_checks import compute_scores, take
 from peekbench.execution.runner import run
 from peekbench.records.answers import Predicted
@@ -215,12 +215,12 @@ def test_prequential_scores_are_those_of_a_loop_over_blocks(
 
 def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
     arms = ["base", "extra", "test", {"cross": 5}, "single"]
-    size = estimate_size(make_spec(methods=["toy.vote"], arms=arms, design=DESIGN), {"a": 3, "b": 3})
+    size = count_work(make_spec(methods=["toy.vote"], arms=arms, design=DESIGN))
     assert size.trials == 6
     assert size.fits == 6 * (3 + 2 * 5 + 2 * 30)
     online = make_spec(methods=["toy.vote"], arms=[*arms, {"prequential": 5}], design=DESIGN)
     # The first block is predicted by the fit of base, and the last one by that of cross-5.
-    assert estimate_size(online, {"a": 3, "b": 3}).fits == size.fits + 6 * 2 * 3
+    assert count_work(online).fits == size.fits + 6 * 2 * 3
     assert fits_of_arms(online) == {
         30: {"base": 1, "extra": 2, "test": 2, "cross-5": 10, "single": 60, "prequential-5": 9}
     }

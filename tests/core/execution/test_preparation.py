@@ -17,7 +17,6 @@ from peekbench.execution.preparation import (
     download_all,
     prefetch_method,
     prefetch_methods,
-    split_reachable,
 )
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import ExperimentSpec
@@ -52,9 +51,8 @@ def test_each_set_of_options_is_prefetched_once(make_short: MakeSpec) -> None:
     facts |= {f"{task}: sha256": {"weights": sha(file)} for task, file in files.items()}
     assert prefetch_method(spec, spec.methods[0]) == facts
     assert CALLS.read_text().splitlines() == ["weights 0", "other 0", "weights 3"]
-    assert prefetch_methods(spec, print) == {"toy.short": facts}
     notes: list[str] = []
-    split_reachable(spec, notes.append, with_methods=True)
+    assert prefetch_methods(spec, notes.append) == {"toy.short": facts}
     assert notes == ["preparing toy.short"], "what may take minutes is announced"
     only = make_short("b", b={"weights": "other"})
     assert prefetch_method(only, only.methods[0])["b: sha256"] == {"weights": sha("other")}

@@ -20,7 +20,7 @@ from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execution.determinism import POOL_VARIABLES
 from peekbench.execution.pilot import run_pilot
-from peekbench.execution.planning import estimate_size, group_trials
+from peekbench.execution.planning import count_work, group_trials
 from peekbench.execution.prediction_checks import check_predictions
 from peekbench.execution.runner import run
 from peekbench.execution.work import SpecWork
@@ -85,7 +85,7 @@ def test_a_task_may_be_restricted_to_some_test_sizes(make_spec: MakeSpec) -> Non
     assert (summary.planned, summary.finished) == (8, 8)
     drawn = {(trial.draw.task, trial.draw.num_test) for trial in spec.trials()}
     assert drawn == {("small", 20), ("large", 20), ("large", 150)}
-    assert estimate_size(spec, {"small": 3, "large": 3}).trials == 8
+    assert count_work(spec).trials == 8
     assert len(analyze(summary.store).analyses) == 2  # no trial is missing
     assert set(run_pilot(spec).seconds) == {("toy.constant", 6, 20), ("toy.constant", 6, 150)}
     with pytest.raises(DataError, match=r"task small: 60 rows, but num_train 6 \+ 2 x num_test 150"):
@@ -99,7 +99,7 @@ def test_the_planned_size_counts_trials_and_fits(make_spec: MakeSpec) -> None:
         arms=["base", "extra", "test", {"mix": 0.5}],
         design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}, "crossover": False},
     )
-    size = estimate_size(spec, {"a": 3, "b": 3})
+    size = count_work(spec)
     outcomes = [outcome for item in items(spec) for outcome in SpecWork(spec)(item)]
     assert size.trials == len(outcomes)
     assert size.fits == sum(len(outcome.arms) for outcome in outcomes if isinstance(outcome, TrialResult))

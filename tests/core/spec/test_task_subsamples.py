@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from peekbench.errors import SpecError
-from peekbench.execution.planning import estimate_size, planned_design
+from peekbench.execution.planning import count_work, planned_design
 from peekbench.execution.runner import run
 from peekbench.results.analyze import analyze
 from peekbench.spec.compatibility import incompatible_changes
@@ -38,7 +38,7 @@ def test_a_task_can_have_more_or_fewer_subsamples(make: MakeSpec) -> None:
         spec = make(own)
         assert count(spec) == {"a": 10, "b": own}
         assert spec.largest == largest
-        assert estimate_size(spec, {"a": 3, "b": 3}).trials == 10 + own
+        assert count_work(spec).trials == 10 + own
         assert designs_by_task(canonical(spec)) == {task.name: spec.design_of(task) for task in spec.tasks}
     (point,) = planned_design(make(5), {"a": 3, "b": 3}).points
     assert point.num_subsamples == round(2 / (1 / 10 + 1 / 5))

@@ -23,7 +23,6 @@ from stored_session import SESSION
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import StoreError
-from peekbench.execution.planning import estimate_size
 from peekbench.execution.runner import run
 from peekbench.records.answers import Predicted
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
@@ -453,18 +452,3 @@ def test_a_run_resumes_after_a_full_disk(make_spec: MakeSpec, tiny_disk: Path) -
     assert 0 < done < 400
     subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
     assert run(spec, store=tiny_disk / "x.sqlite").finished == 400 - done
-
-
-@pytest.mark.slow
-def test_the_planned_size_is_close_to_the_real_size(make_spec: MakeSpec) -> None:
-    spec = make_spec(design={"num_train": 12, "num_test": 100, "num_subsamples": 100})
-    path = run(spec).store
-    planned = estimate_size(spec, {"a": 3, "b": 3}).bytes
-    assert planned == pytest.approx(path.stat().st_size, rel=0.15)
-
-
-def test_the_planned_size_is_close_to_the_real_size_for_regression(make_spec: MakeSpec) -> None:
-    design = {"num_train": 12, "num_test": 120, "num_subsamples": 200}
-    spec = make_spec(tasks=[{"use": "toy.numbers", "name": "a"}], methods=["tabular.standardize"], design=design)
-    path = run(spec).store
-    assert estimate_size(spec, {"a": 1}).bytes == pytest.approx(path.stat().st_size, rel=0.15)
