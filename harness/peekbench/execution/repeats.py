@@ -1,17 +1,16 @@
-"""Makes the first fit of each method, and the first grades of each task, twice: equal seeds must give equal results."""
+"""Makes the first fit of each method twice: equal seeds must give equal results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from peekbench.execution.fit_plans import Part, rows_of
 from peekbench.execution.fits import Fit, LoadedTask, RunFit
-from peekbench.execution.prediction_checks import grade_answers
 from peekbench.records.answers import Predicted, join_predicted
-from peekbench.records.data import IntArray, Reference
-from peekbench.records.trials import Repeat, RepeatSubject, Subsample, Trial
+from peekbench.records.data import IntArray
+from peekbench.records.trials import Repeat, Subsample, Trial
 from peekbench.spec.experiment import ExperimentSpec
 
 MAX_SECONDS = 60.0
@@ -20,19 +19,14 @@ MAX_SHARE = 0.1  # of the time limit of a trial
 TOLERANCE = 1e-3  # of the largest prediction, for devices that round in varying order
 
 
-def plan_repeats(spec: ExperimentSpec) -> Mapping[Trial, frozenset[RepeatSubject]]:
-    """Return the first trial of each method, and that of each task, with what is repeated in them."""
-    fits: dict[str, Trial] = {}
-    grades: dict[str, Trial] = {}
+def plan_repeats(spec: ExperimentSpec) -> frozenset[Trial]:
+    """Return the first trial of each method, in which a fit is repeated."""
+    first: dict[str, Trial] = {}
     for trial in spec.trials():
-        fits.setdefault(trial.method, trial)
-        grades.setdefault(trial.draw.task, trial)
-        if len(fits) == len(spec.methods) and len(grades) == len(spec.tasks):
+        first.setdefault(trial.method, trial)
+        if len(first) == len(spec.methods):
             break
-    planned: dict[Trial, frozenset[RepeatSubject]] = dict.fromkeys(fits.values(), frozenset(["fit"]))
-    for trial in grades.values():
-        planned[trial] = planned.get(trial, frozenset()) | {"grades"}
-    return planned
+    return frozenset(first.values())
 
 
 class Repeater:
@@ -42,75 +36,42 @@ class Repeater:
     ----------
     run
         Runs a fit.
-    subjects
-        What to repeat.
     spec
         Spec of the trial.
     loaded
-        Task of the trial, with its labels and scores.
+        Task of the trial, with its scores.
     subsample
         Rows of the trial.
     """
 
-    def __init__(
-        self,
-        run: RunFit,
-        subjects: frozenset[RepeatSubject],
-        spec: ExperimentSpec,
-        loaded: LoadedTask,
-        subsample: Subsample,
-    ) -> None:
-        self._run, self._subjects, self._loaded, self._sets = run, subjects, loaded, subsample.sets
+    def __init__(self, run: RunFit, spec: ExperimentSpec, loaded: LoadedTask, subsample: Subsample) -> None:
+        self._run, self._loaded, self._sets = run, loaded, subsample.sets
         self._has_unlabeled = any(arm.kind != "base" for arm in spec.arms)
         self._max_seconds = MAX_SECONDS
         if spec.timeout is not None:
             self._max_seconds = min(MAX_SECONDS, MAX_SHARE * spec.timeout)
+        self._is_done = False
         self.repeats: list[Repeat] = []
-        """What was repeated, with the difference."""
+        """What differed, if a fit was repeated."""
 
     def __call__(self, unlabeled_rows: IntArray | None, parts: Sequence[Part]) -> Fit:
         """Run a fit."""
         fit = self._run(unlabeled_rows, parts)
-        if self._has_unlabeled and unlabeled_rows is None:
+        if self._is_done or (self._has_unlabeled and unlabeled_rows is None):
             return fit
-        subjects, self._subjects = self._subjects, frozenset()
-        rows = np.concatenate([rows_of(part, self._sets) for part in parts])
-        first, answers = _join(fit, parts)
-        if "grades" in subjects and answers:
-            again = Predicted(grade_answers(answers, self._loaded.sampler.labels[rows], self._loaded.task))
-            self._compare("grades", rows, first, again)
-        if "fit" in subjects and fit.fit_seconds <= self._max_seconds:
-            second, other_answers = _join(self._run(unlabeled_rows, parts), parts)
-            num_changed = None
-            if answers:
-                num_changed = sum(one != other for one, other in zip(answers, other_answers, strict=True))
-            self._compare("fit", rows, first, second, num_changed)
+        self._is_done = True
+        if fit.fit_seconds <= self._max_seconds:
+            again = self._run(unlabeled_rows, parts)
+            first, second = (join_predicted([of.predictions[part].predicted for part in parts]) for of in (fit, again))
+            rows = np.concatenate([rows_of(part, self._sets) for part in parts])
+            scores = [self._loaded.score(predicted, rows, None)["score"] for predicted in (first, second)]
+            self.repeats.append(Repeat(count_changed(first, second), len(rows), *map(_as_number, scores)))
         return fit
-
-    def _compare(
-        self,
-        subject: RepeatSubject,
-        rows: IntArray,
-        first: Predicted,
-        second: Predicted,
-        num_changed: int | None = None,
-    ) -> None:
-        if num_changed is None:
-            num_changed = count_changed(first, second)
-        scores = [self._loaded.score(predicted, rows, None)["score"] for predicted in (first, second)]
-        self.repeats.append(Repeat(subject, num_changed, len(rows), *map(_as_number, scores)))
 
 
 def _as_number(score: float | None) -> float:
     assert score is not None
     return float(score)
-
-
-def _join(fit: Fit, parts: Sequence[Part]) -> tuple[Predicted, tuple[Reference, ...]]:
-    """Return the predictions of all parts, and the answers."""
-    predictions = [fit.predictions[part] for part in parts]
-    answers = tuple(answer for prediction in predictions for answer in prediction.answers)
-    return join_predicted([prediction.predicted for prediction in predictions]), answers
 
 
 def count_changed(first: Predicted, second: Predicted) -> int:

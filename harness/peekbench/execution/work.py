@@ -46,6 +46,7 @@ from peekbench.records.trials import (
     ArmResult,
     Context,
     Predictor,
+    Repeat,
     Subsample,
     Trial,
     TrialFailure,
@@ -216,7 +217,10 @@ class SpecWork:
             outcome: Outcome
             try:
                 run: RunFit = partial(self._run_one_fit, method, context, loaded, subsample)
-                run = repeater = Repeater(run, self._repeated.get(trial, frozenset()), self._spec, loaded, subsample)
+                repeats: list[Repeat] = []
+                if trial in self._repeated:
+                    run = repeater = Repeater(run, self._spec, loaded, subsample)
+                    repeats = repeater.repeats
                 missing = [arm for arm in arms if arm.name not in bases]
                 for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover):
                     if result.arm == "base":
@@ -236,7 +240,7 @@ class SpecWork:
                     tuple((bases | results)[arm.name] for arm in arms),
                     self._host,
                     test_groups=test_groups,
-                    repeats=tuple(repeater.repeats),
+                    repeats=tuple(repeats),
                 )
                 needs_base = False
             yield outcome

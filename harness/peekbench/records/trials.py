@@ -203,24 +203,18 @@ class Usage:
     """Memory of GPUs that was in use after the trial, more than before the first one, in bytes; 0 without GPUs."""
 
 
-RepeatSubject: TypeAlias = Literal["fit", "grades"]
-"""What is done twice in one process: a fit with the same seed, or the grading of the same answers."""
-
-
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What differs if the same is done twice.
+    """What differs between two fits with the same seed.
 
     Examples
     --------
-    >>> Repeat("fit", 12, 40, 0.488, 0.501).num_changed
+    >>> Repeat(12, 40, 0.488, 0.501).num_changed
     12
     """
 
-    subject: RepeatSubject
-    """What was repeated."""
     num_changed: int
-    """Predictions, answers or grades that differ."""
+    """Predictions, or grades of answers, that differ."""
     num_predictions: int
     """All of them."""
     first: float
