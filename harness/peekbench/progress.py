@@ -12,7 +12,6 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from peekbench.formatting import duration, pluralize, shorten, visible_lines
@@ -35,7 +34,7 @@ class PrintableConsole(Console):
 
 
 class Tally:
-    """Counts, mean scores and times of a run so far."""
+    """Counts and times of a run so far."""
 
     def __init__(self, run: RunStarted) -> None:
         self.name = run.name
@@ -45,9 +44,6 @@ class Tally:
         """Trials that are done or failed."""
         self.tried = self.failed = 0
         self.first_failure = ""
-        self.arms: list[str] = list(run.spec["arms"])
-        self._methods = [method["name"] for method in run.spec["methods"]]
-        self._sums: dict[tuple[str, str], tuple[float, int]] = {}
         self.started = time.monotonic()
         """Time of the first outcome, before which workers start and load libraries; at first, of the start."""
 
@@ -61,30 +57,6 @@ class Tally:
             self.failed += 1
             error = " ".join(shorten(event.error, MAX_ERROR).split())
             self.first_failure = self.first_failure or f"{event.trial}: {error}"
-        for arm, outcome in event.arms.items():
-            score = outcome.scores["score"]
-            assert score is not None
-            total, count = self._sums.get((event.trial.method, arm), (0.0, 0))
-            self._sums[event.trial.method, arm] = (total + score, count + 1)
-
-    def mean_scores(self) -> list[list[str]]:
-        """Return each method with the mean scores of its arms so far as text.
-
-        The score of a base arm that was fitted with another method is 'shared'.
-        """
-        known = {method for method, _ in self._sums}
-        rows = []
-        for method in self._methods:
-            row = [method]
-            for arm in self.arms:
-                if mean := self._sums.get((method, arm)):
-                    row.append(f"{mean[0] / mean[1]:.3f}")
-                elif arm == "base" and method in known:
-                    row.append("shared")
-                else:
-                    row.append("-")
-            rows.append(row)
-        return rows
 
     def pace(self) -> str:
         """Return the rate and the remaining time as text, once there are enough trials to tell."""
@@ -152,7 +124,7 @@ class Display:
 
 
 class LiveProgress(Display):
-    """Live display with a progress bar and a table of mean scores."""
+    """Live display with a progress bar."""
 
     def __init__(self, console: Console) -> None:
         columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TimeElapsedColumn())
@@ -176,12 +148,7 @@ class LiveProgress(Display):
         if self.tally is None:
             return ""
         self._bar.update(self._bar.task_ids[0], completed=self.tally.handled, total=self.tally.planned)
-        table = Table("method", *self.tally.arms, title="mean score so far", title_justify="left", box=None)
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for row in self.tally.mean_scores():
-            table.add_row(*map(escape, row))
-        lines: list[RenderableType] = [table]
+        lines: list[RenderableType] = []
         if self.tally.failed:
             lines.append(f"[red]{self.tally.failed} failed[/], first failure: {escape(self.tally.first_failure)}")
         return Group(*lines, self._bar, ", ".join(filter(None, [self.tally.pace(), self.capacity])))

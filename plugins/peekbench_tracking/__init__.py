@@ -1,4 +1,4 @@
-"""Trackers: observers that pass a run on to Trackio, MLflow, or Weights & Biases.
+"""Trackers: observers that pass a run on to MLflow or Weights & Biases.
 
 Each writes to this machine unless its options say otherwise, and continues its own run if peekbench resumes one.
 """
@@ -9,13 +9,6 @@ from typing import Literal
 
 from peekbench import Options, hookimpl
 from peekbench.plugins import ObserverEntry
-
-
-class Trackio(Options):
-    """Options of `tracking.trackio`."""
-
-    project: str = "peekbench"
-    """Project of the run; `trackio show --project peekbench` opens it. Its files are in the folder `$TRACKIO_DIR`."""
 
 
 class MLflow(Options):
@@ -43,12 +36,6 @@ class Wandb(Options):
 def peekbench_observers() -> list[ObserverEntry]:
     """Register the trackers."""
     return [
-        ObserverEntry(
-            name="trackio",
-            options=Trackio,
-            observe="peekbench_tracking.trackio_tracker:TrackioTracker",
-            summary="tracks runs with Trackio, on this machine",
-        ),
         ObserverEntry(
             name="mlflow",
             options=MLflow,

@@ -79,28 +79,6 @@ def test_mlflow_has_one_run_with_metrics_tables_and_report() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_trackio_has_one_run_with_metrics_tables_and_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))  # which is read at the first import
-    trackio = pytest.importorskip("trackio")
-    track("tracking.trackio", {"project": "tests"})
-    (run,) = trackio.Api().runs("tests")
-    assert (run.id, run.name) == (STORE_ID, "sample")
-    assert run.config["lsa.num_components"] == "10"
-    logs = trackio.SQLiteStorage.get_logs("tests", "sample", run_id=STORE_ID)
-    steps = [(log["step"], log["trials/failed"]) for log in logs if "trials/failed" in log]
-    assert steps == [(1, 0), (2, 1), (3, 1), (4, 0), (5, 0), (6, 0)]
-    (first, last) = [log for log in logs if BIAS in log]
-    assert last["summary/bias/lsa/low"] == -0.002
-    assert len(last[BIAS]["_value"]) == 2
-    assert first["step"] == last["step"] == 6
-    assert list((tmp_path / "trackio" / "artifacts").rglob("*"))
-    assert not capfd.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default")
 def test_wandb_writes_each_session_of_a_run_offline(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
