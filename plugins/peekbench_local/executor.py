@@ -20,17 +20,12 @@ from multiprocessing.connection import wait
 
 from peekbench import PeekbenchError
 from peekbench.plugins import THREADS_VARIABLE, Event, Outcome, Work, list_gpus
-from peekbench.records import Capacity, Resources, TrialFailure, TrialResult, WorkItem
-from peekbench.records.trials import Trial
+from peekbench.records import Capacity, Resources, WorkItem
 from peekbench_local.options import Local
 from peekbench_local.placement import GB, NO_GPU, GpuNeed, Grant, Placement
 from peekbench_workers.dispatcher import Dispatcher, News
-from peekbench_workers.reports import Report
 from peekbench_workers.serve import BATCH_WINDOW
 from peekbench_workers.supervisor import CHECK_INTERVAL, Supervisor, WorkerSettings
-
-OUT_OF_MEMORY = ("OutOfMemoryError", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-"""What tracebacks contain if the memory of a GPU was too small."""
 
 
 def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Event], None, None]:
@@ -107,40 +102,11 @@ class _LocalSlot:
         self._pool = pool
         self.supervisor = supervisor
         self.grant = grant
-        self._items: Sequence[WorkItem] = ()
-        self._done: set[Trial] = set()
-        self._repeated: list[TrialFailure] = []
 
     def send(self, items: Sequence[WorkItem]) -> None:
         """Start a batch of items."""
         self._pool.count_sent(items)
-        self._items, self._done, self._repeated = items, set(), []
         self.supervisor.send(items)
-
-    def take_back(self, report: Report) -> Report:
-        """Return a report in which trials that ran out of a GPU's memory are to be done again, if there is more.
-
-        They are returned at the end of the batch, when it is known which of their items have a base arm.
-        """
-        outcomes = []
-        for outcome in report.outcomes:
-            if isinstance(outcome, TrialFailure) and self._pool.give_more(self, outcome):
-                self._repeated.append(outcome)
-                continue
-            outcomes.append(outcome)
-            if isinstance(outcome, TrialResult):
-                self._done.add(outcome.trial)
-        if self._repeated and report.crash is not None:  # the crash has divided their items
-            outcomes += self._repeated
-            self._repeated = []
-        rest = list(report.rest)
-        if self._repeated and report.is_end:
-            trials = {failure.trial for failure in self._repeated}
-            for item in self._items:
-                if own := tuple(trial for trial in item.trials if trial in trials):
-                    has_base = item.has_base or not self._done.isdisjoint(item.trials)
-                    rest.append(WorkItem(own, has_base))
-        return replace(report, outcomes=outcomes, rest=rest)
 
 
 class _LocalPool:
@@ -183,22 +149,6 @@ class _LocalPool:
             fitting = min(self._placement.count_places(need), os.cpu_count() or 1)
             self.num_workers = max(self.num_workers, fitting)
         return need
-
-    def give_more(self, slot: _LocalSlot, failure: TrialFailure) -> bool:
-        """Reserve more memory for trials like one that ran out of it; return False if none did, or no GPU has more."""
-        need = NO_GPU
-        if any(text in failure.traceback for text in OUT_OF_MEMORY):
-            resources = self._work.needs(WorkItem((failure.trial,), has_base=False))
-            need = self._needs.get(resources, NO_GPU)
-        if not need.is_estimate:
-            return False
-        limit = slot.grant.limit
-        if need.memory <= limit:  # otherwise, it has been raised because of another trial
-            raised = self._placement.raise_need(need, limit)
-            if raised is None:
-                return False
-            self._needs[resources] = raised
-        return True
 
     def count_sent(self, items: Sequence[WorkItem]) -> None:
         """Note that items do not wait any more."""
@@ -260,7 +210,7 @@ class _LocalPool:
             if report is None and (self._work.timeout is not None or not ready):
                 report = slot.supervisor.check()
             if report is not None:
-                news.append((slot, slot.take_back(report)))
+                news.append((slot, report))
         return news
 
     def _describe_gpus(self) -> Iterator[Capacity]:

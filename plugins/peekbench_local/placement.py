@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from peekbench import PeekbenchError
 from peekbench.plugins import GPU_FRACTION_VARIABLE, Gpu
@@ -13,8 +13,6 @@ from peekbench.records import Resources
 RESERVED = 0.1
 """Share of the memory of each GPU that no worker gets, for what programs use outside of torch's allocator."""
 TOLERANCE = 1e-9  # of sums of shares
-RAISE = 1.5
-"""Factor of an estimate after a trial has run out of memory."""
 MAX_WORKERS = 1024
 GB = 1e9
 
@@ -145,11 +143,6 @@ class Placement:
         if self.place(need, ()) is None:
             raise PeekbenchError(self._describe_lack(need))
         return need
-
-    def raise_need(self, need: GpuNeed, limit: int) -> GpuNeed | None:
-        """Return a need with more memory, after a trial has run out of `limit` bytes; None if no GPU has more."""
-        memory = min(int(RAISE * limit), self.largest_budget)
-        return None if memory <= limit else replace(need, memory=memory)
 
     def count_places(self, need: GpuNeed) -> int:
         """Return how many workers with a need fit on all GPUs together."""

@@ -12,7 +12,7 @@ import pytest
 
 from peekbench import PeekbenchError
 from peekbench.plugins import Gpu, list_gpus
-from peekbench.records import Capacity, Resources, TrialFailure, TrialResult, WorkItem
+from peekbench.records import Capacity, Resources, WorkItem
 from peekbench.records.trials import Draw, Trial
 from peekbench_local import executor
 from peekbench_local.executor import execute
@@ -172,50 +172,22 @@ def test_an_optional_gpu_is_used_if_there_is_one() -> None:
     assert (ESTIMATE | Resources(cpus=2)).is_gpu_optional
 
 
-def run_simulated(
-    methods: list[str], sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, **options: Any
-) -> tuple[list[Any], list[str]]:
-    """Run items of several trials on simulated cards; return the outcomes and the places of the workers."""
+def find_places(method: str, sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Run items on simulated cards, and return the places of the workers."""
     monkeypatch.setattr(executor, "list_gpus", lambda: make_cards(*sizes))
-    items = [
-        WorkItem(tuple(Trial(Draw("a", 1, 1, number), method) for method in methods), has_base=False)
-        for number in range(12)
-    ]
-    batches: Any = execute(items, toy_work.Toy(toy_work.need_10_gb), options=Local(**options))
-    events = [event for batch in batches for event in batch]
-    capacities = [event for event in events if isinstance(event, Capacity)]
-    places = [f"{capacity.workers} on {capacity.place}" for capacity in capacities]
-    return [event for event in events if not isinstance(event, Capacity)], places
-
-
-@pytest.mark.slow
-def test_trials_that_run_out_of_memory_are_repeated_with_fewer_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcomes, places = run_simulated(["auto", "auto-2"], (24,), monkeypatch, workers=8)
-    assert all(isinstance(outcome, TrialResult) for outcome in outcomes)
-    assert len({outcome.trial for outcome in outcomes}) == len(outcomes) == 24
-    assert sum("base" in outcome.arms for outcome in outcomes) == 12, "one base arm for each item"
-    assert {float(outcome.host) for outcome in outcomes} == {10.8 / 24}
-    assert places[0] == "3 on 1 24 GB, 6.0 GB estimated for each"
-    assert places[-1] == "2 on 1 24 GB, 10.8 GB estimated for each"
-
-
-@pytest.mark.slow
-def test_only_a_trial_that_needs_more_than_a_gpu_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcomes, places = run_simulated(["auto", "auto-huge"], (24,), monkeypatch, workers=2)
-    assert {type(outcome) for outcome in outcomes if outcome.trial.method == "auto"} == {TrialResult}
-    assert {type(outcome) for outcome in outcomes if outcome.trial.method == "auto-huge"} == {TrialFailure}
-    assert len({outcome.trial for outcome in outcomes}) == len(outcomes) == 24
-    assert places[-1] == "1 on 1 24 GB, 16.2 GB estimated for each", "alone on the GPU"
+    items = [WorkItem((Trial(Draw("a", 1, 1, number), method),), has_base=False) for number in range(12)]
+    batches: Any = execute(items, toy_work.Toy(toy_work.record_gpu), options=Local())
+    capacities = [event for batch in batches for event in batch if isinstance(event, Capacity)]
+    return [f"{capacity.workers} on {capacity.place}" for capacity in capacities]
 
 
 @pytest.mark.slow
 def test_without_a_number_of_workers_every_gpu_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert run_simulated(["auto"], (80, 24), monkeypatch)[1][0] == "2 on 1 80 GB, 6.0 GB estimated for each"
+    assert find_places("auto", (80, 24), monkeypatch)[0] == "2 on 1 80 GB, 6.0 GB estimated for each"
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    places = run_simulated(["auto"], (11, 12), monkeypatch)[1]
-    assert places[0] == "2 on 1 12 GB and 1 11 GB, 6.0 GB estimated for each"
-    assert run_simulated(["cpu"], (11, 12), monkeypatch)[1] == []
+    assert find_places("auto", (11, 12), monkeypatch)[0] == "2 on 1 12 GB and 1 11 GB, 6.0 GB estimated for each"
+    assert find_places("cpu", (11, 12), monkeypatch) == []
 
 
 @pytest.mark.usefixtures("listing")
