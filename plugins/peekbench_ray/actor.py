@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
@@ -39,7 +38,7 @@ class Launch:
 
 
 class Worker:
-    """An actor that does batches of items in a worker process, in their order.
+    """An actor that does batches of items in a worker process, one at a time.
 
     Parameters
     ----------
@@ -56,7 +55,6 @@ class Worker:
         folder_of_ray = str(Path(ray.__file__).parent)  # Ray adds its own copies of libraries, such as psutil
         sys.path[:] = launch.path or [folder for folder in sys.path if not folder.startswith(folder_of_ray)]
         self._supervisor = Supervisor(replace(launch.settings, work=work))
-        self._batches: deque[Sequence[WorkItem]] = deque()
         self._is_stopped = False
 
     def start(self) -> None:
@@ -72,23 +70,21 @@ class Worker:
             return make_portable(error)
 
     def do(self, items: Sequence[WorkItem] = ()) -> Report:
-        """Add a batch to those that are waiting, and return the next report on the first one.
+        """Start a batch, and return the next report on it.
 
         Parameters
         ----------
         items
             Items of the batch; none to ask for the next report on a batch that has not ended.
         """
-        if items:
-            self._batches.append(items)
         try:
+            if items:
+                self._supervisor.send(items)
             return self._next_report()
         except Exception as error:
             return Report(error=make_portable(error))
 
     def _next_report(self) -> Report:
-        if not self._supervisor.is_busy:
-            self._supervisor.send(self._batches.popleft())
         while not self._is_stopped:
             ready = wait([self._supervisor.connection], timeout=CHECK_INTERVAL)
             report = self._supervisor.receive() if ready else self._supervisor.check()

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -41,9 +41,6 @@ from peekbench_workers.supervisor import WorkerSettings
 
 REFRESH_INTERVAL = 0.5  # seconds between looks at the machines of the cluster
 NODE_DEATH_DELAY = 20.0  # seconds after the death of workers in which that of their machine is known: Ray needs 15
-START_TIMEOUT = 240.0
-"""Seconds after which a worker that has not started, for example because others use its machine, is tried on another
-one. The machine is then left alone for as long."""
 IDLE_TIMEOUT = 2.0  # seconds after which a worker without items gives way to workers that have some
 STOP_TIMEOUT = 2.0  # seconds in which workers end the processes that methods have started
 MAX_FAILED_STARTS = 3  # consecutive ones on a machine, after which the run ends
@@ -58,13 +55,12 @@ class _Worker:
     actor: ActorHandle
     node: Node
     group: Resources
-    asked_at: float
     has_answered: bool = False
     """Whether the actor lives."""
     is_started: bool = False
     """Whether it may get items."""
-    batches: deque[Sequence[WorkItem]] = field(default_factory=deque)
-    """Batches that have not ended, in their order."""
+    items: Sequence[WorkItem] = ()
+    """Items of its batch without outcomes."""
     idle_since: float = 0.0
     died_at: float | None = None
     """When it died, while it is unknown whether its machine lives."""
@@ -149,7 +145,7 @@ class Cluster:
                     self._send(BatchReport(number, Report(rest=items)))
                     return
                 worker = self._workers[number]
-                worker.batches.append(items)
+                worker.items = items
                 self._call(worker, worker.actor.do, self._on_report, items)
             case Demand(num_items=num_items):
                 self._demand = num_items
@@ -203,10 +199,10 @@ class Cluster:
 
     def _on_report(self, worker: _Worker, report: Report) -> None:
         if report.is_end:
-            worker.batches.popleft()
+            worker.items = ()
             worker.idle_since = time.monotonic()
         else:
-            worker.batches[0] = drop_trials(worker.batches[0], report.outcomes)
+            worker.items = drop_trials(worker.items, report.outcomes)
             self._call(worker, worker.actor.do, self._on_report)
         self._send(BatchReport(worker.number, report))
 
@@ -221,7 +217,7 @@ class Cluster:
                 self._report_lost(worker)
             del self._nodes[identifier]
         self._check_dead(now)
-        self._give_up_waiting(now)
+        self._remove_idle(now)
         self._start_workers()
         self._check_unmet(now)
 
@@ -256,18 +252,15 @@ class Cluster:
 
     def _report_lost(self, worker: _Worker) -> None:
         """Return the items of a worker whose machine was lost, which none of them has caused."""
-        for items in worker.batches:
-            self._send(BatchReport(worker.number, Report(rest=items)))
+        if worker.items:
+            self._send(BatchReport(worker.number, Report(rest=worker.items)))
         self._remove(worker)
 
     def _report_death(self, worker: _Worker) -> None:
-        """Return the items of a worker that died; one of its first batch may be the cause."""
-        batches = list(worker.batches)
-        if batches:
-            crash = Crash(worker.death, tuple(batches[0]), host=worker.node.name)
+        """Return the items of a worker that died, one of which may be the cause."""
+        if worker.items:
+            crash = Crash(worker.death, tuple(worker.items), host=worker.node.name)
             self._send(BatchReport(worker.number, Report(crash=crash)))
-        for items in batches[1:]:
-            self._send(BatchReport(worker.number, Report(rest=items)))
         self._remove(worker)
 
     def _remove(self, worker: _Worker) -> None:
@@ -277,15 +270,11 @@ class Cluster:
             self._send(WorkerEnded(worker.number))
             self._tell_capacity()
 
-    def _give_up_waiting(self, now: float) -> None:
-        """Remove workers that cannot start because others use their machine, and idle ones that are in the way."""
-        for worker in list(self._workers.values()):
-            if not worker.has_answered and worker.died_at is None and now - worker.asked_at >= START_TIMEOUT:
-                worker.node.is_full_until = now + START_TIMEOUT
-                self._remove(worker)
+    def _remove_idle(self, now: float) -> None:
+        """Remove idle workers that are in the way of others."""
         waiting = [group for group, number in self._demand.items() if number]
         if waiting and not any(worker.group in waiting for worker in self._workers.values()):
-            workers = [worker for worker in self._workers.values() if worker.is_started and not worker.batches]
+            workers = [worker for worker in self._workers.values() if worker.is_started and not worker.items]
             idle = [worker for worker in workers if now - worker.idle_since >= IDLE_TIMEOUT]
             _stop(idle)
             for worker in idle:
@@ -293,19 +282,17 @@ class Cluster:
 
     def _start_workers(self) -> None:
         """Start workers for the items that wait."""
-        now = time.monotonic()
         starting = Counter(worker.group for worker in self._workers.values() if not worker.is_started)
         demand = {group: number - starting[group] for group, number in self._demand.items()}
         used: dict[str, list[Resources]] = {}
         for worker in self._workers.values():
             used.setdefault(worker.node.identifier, []).append(round_up(worker.group))
-        nodes = [node for node in self._nodes.values() if node.is_full_until <= now]
         limit = self._settings.max_workers
         room = float("inf") if limit is None else limit - len(self._workers)
-        for node, group in place(nodes, used, demand, room):
-            self._start_worker(node, group, now)
+        for node, group in place(list(self._nodes.values()), used, demand, room):
+            self._start_worker(node, group)
 
-    def _start_worker(self, node: Node, group: Resources, now: float) -> None:
+    def _start_worker(self, node: Node, group: Resources) -> None:
         needs = round_up(group)
         settings = self._settings
         worker_settings = WorkerSettings(
@@ -321,7 +308,7 @@ class Cluster:
             memory=needs.memory or None,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node.identifier, soft=False),
         ).remote(Launch(worker_settings, self._environment, self._path), self._work)
-        worker = _Worker(self._num_created, actor, node, group, asked_at=now)
+        worker = _Worker(self._num_created, actor, node, group)
         self._num_created += 1
         self._workers[worker.number] = worker
         self._call(worker, actor.start, self._on_start)
@@ -331,7 +318,7 @@ class Cluster:
         waiting = [group for group, number in self._demand.items() if number]
         unmet = [group for group in waiting if not any(self._offers(node, group) for node in self._nodes.values())]
         self._unmet_since = {group: self._unmet_since.get(group, now) for group in unmet}
-        if any(worker.batches for worker in self._workers.values()):
+        if any(worker.items for worker in self._workers.values()):
             return
         for group, since in self._unmet_since.items():
             if now - since >= self._settings.patience:

@@ -50,7 +50,6 @@ DEMAND_INTERVAL = 0.5  # seconds between messages on how many items wait
 MAX_FOLDER = 18
 """Characters of the folder for temporary files. Ray creates sockets in folders below it, and the path of a socket may
 have 107."""
-QUICK = 0.5  # seconds; a worker whose batches are quicker gets the next one before it has done the one before
 AUTO = "auto"
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 PROBE_TIMEOUT = 5.0  # seconds
@@ -89,20 +88,13 @@ class RaySlot:
         self._pool = pool
         self.number = number
         self.group = group
-        self.sent_at: list[float] = []
-        """Times at which its unfinished batches were sent."""
-        self.is_quick = False
-        """Whether its last batch was quick."""
+        self.is_free = True
+        """Whether it takes a batch."""
 
     def send(self, items: Sequence[WorkItem]) -> None:
         """Start a batch of items."""
-        self.sent_at.append(time.monotonic())
+        self.is_free = False
         self._pool.send_batch(self, items)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether it takes another batch."""
-        return len(self.sent_at) < (2 if self.is_quick else 1)
 
 
 class RayPool:
@@ -169,9 +161,8 @@ class RayPool:
         return needs
 
     def find_free(self, group: Hashable) -> RaySlot | None:
-        """Return the worker with the fewest batches that has these resources and takes another one."""
-        free = [slot for slot in self._slots.values() if slot.group == group and slot.is_free]
-        return min(free, key=lambda slot: len(slot.sent_at), default=None)
+        """Return a free worker that has these resources."""
+        return next((slot for slot in self._slots.values() if slot.group == group and slot.is_free), None)
 
     def send_batch(self, slot: RaySlot, items: Sequence[WorkItem]) -> None:
         """Send a batch to a worker."""
@@ -222,8 +213,7 @@ class RayPool:
                 return message
             case BatchReport(worker=number, report=report):
                 slot = self._slots.get(number) or self._ended[number]
-                if report.is_end:
-                    slot.is_quick = time.monotonic() - slot.sent_at.pop(0) < QUICK
+                slot.is_free = report.is_end
                 return slot, report
             case WorkerStarted(worker=number, group=group):
                 self._slots[number] = RaySlot(self, number, group)

@@ -26,8 +26,6 @@ class Node:
     """What it offers, including what is in use."""
     is_prepared: bool = False
     """Whether workers on it may get items."""
-    is_full_until: float = -math.inf
-    """Time until which no worker is tried on it, because others use it."""
 
 
 def worker_environment(node: str, needs: Resources) -> dict[str, str]:

@@ -133,13 +133,6 @@ def test_a_machine_on_which_workers_die_before_they_get_items_ends_the_run(simul
     assert [actor.log for actor in tried[::2]] == [["start", "prepare", "kill"]] * 2 + [["start", "prepare"]]
 
 
-def test_a_machine_on_which_no_worker_starts_is_tried_again_later(simulate: Any) -> None:
-    actors = simulate(lambda now: [machine("1", "slow")], {0: Demand({CPU: 9})}, lambda actor, method: None)
-    times = [(actor.created_at, actor.killed_at) for actor in actors if actor.killed_at is not None]
-    assert [time for pair in times for time in pair] == pytest.approx(range(0, 240 * 2 * len(times), 240), abs=6)
-    assert len(times) == 4
-
-
 def test_an_idle_worker_that_gives_way_is_stopped_before_it_is_killed(simulate: Any) -> None:
     messages = {0: Demand({CPU: 1}), 1: Demand({}), 9: Demand({GPU: 1})}
     actors = simulate(lambda now: [machine("1", "one", gpus=1)], messages, answer_all)
