@@ -210,19 +210,10 @@ def find_nearest_file(name: str, names: Iterable[str]) -> str:
     >>> find_nearest_file("smal.yml", ["small.yaml", "x.yaml"]), find_nearest_file("a.yaml", ["x.yaml"])
     ('small.yaml', '')
     """
-    by_stem: dict[str, str] = {}
-    for file in sorted(names, key=lambda file: Path(file).suffix != Path(name).suffix):
-        by_stem.setdefault(_stem(file), file)
-    for close in get_close_matches(_stem(name)[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR):
+    by_stem = {_normalize(Path(file).stem): file for file in names}
+    for close in get_close_matches(_normalize(Path(name).stem)[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR):
         return by_stem[close]
     return ""
-
-
-def _stem(name: str) -> str:
-    """Return a name without the suffix of a file, which starts with a letter: '2' is none in 'tapt-1.2'."""
-    if Path(name).suffix[1:2].isalpha():
-        name = Path(name).stem
-    return _normalize(name).removeprefix("peekbench_")
 
 
 def _normalize(name: str) -> str:

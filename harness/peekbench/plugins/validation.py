@@ -17,16 +17,10 @@ from peekbench.plugins import entries as hookspecs
 from peekbench.plugins.entries import (
     GROUP,
     KINDS,
-    AnalyzerEntry,
-    AnalyzerRole,
-    DataSourceEntry,
     Entry,
     MethodEntry,
     MethodTaskKind,
     PluginKind,
-    Preparation,
-    ReportFormatEntry,
-    TaskGroupEntry,
     kind_of,
 )
 from peekbench.plugins.functions import make_entry
@@ -37,7 +31,6 @@ from peekbench.plugins.references import find_reference, find_reference_error, i
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
-FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)*", re.IGNORECASE)
 EntryT = TypeVar("EntryT", bound=Entry)
 
 
@@ -115,34 +108,24 @@ def _collect(manager: pluggy.PluginManager, module: ModuleType, kind: PluginKind
         if name in entries:
             raise PluginError(f"{hook} returns two entries named {name!r}; rename one")
         entries[name] = entry
-    try:
-        check_entries(entries)
-    except PluginError as error:
-        raise PluginError(f"{hook} returns a wrong entry: {error}") from error
+    for entry in entries.values():
+        check_entry(entry, hook)
     return entries
 
 
-def check_entries(entries: Mapping[str, Entry]) -> None:
-    """Check the fields of the entries that one hook returned.
+def check_entry(entry: Entry, hook: str) -> None:
+    """Check the fields of an entry that a hook returned.
 
     Raises
     ------
     PluginError
         If a field has a wrong value; the message names the entry, the field and the expected value.
     """
-    for name, entry in entries.items():
-        for error in _find_errors(entry, entries):
-            raise PluginError(f"{type(entry).__name__} {name!r}: {error}")
+    for problem in _find_errors(entry):
+        raise PluginError(f"{hook} returns a wrong entry: {type(entry).__name__} {entry.name!r}: {problem}")
 
 
-def _find_errors(entry: Entry, entries: Mapping[str, Entry]) -> Iterator[str]:
-    preparation = getattr(entry, "preparation", Preparation())
-    if not isinstance(preparation, Preparation):
-        yield f"preparation is {preparation!r}; give a peekbench.plugins.Preparation"
-    elif not isinstance(entry, MethodEntry):
-        for name in ("check_data", "resources"):
-            if getattr(preparation, name):
-                yield f"its preparation has {name}, which only methods can have; remove it"
+def _find_errors(entry: Entry) -> Iterator[str]:
     for name, function in iterate_callables(entry):
         if (reference := find_reference(function)) and (error := find_reference_error(reference)):
             yield f"{name} {error}: {reference.target!r}"
@@ -153,15 +136,6 @@ def _find_errors(entry: Entry, entries: Mapping[str, Entry]) -> Iterator[str]:
         yield f"options is {options!r}; give a class derived from peekbench.Options"
     if isinstance(entry, MethodEntry):
         yield from _find_method_errors(entry)
-    if isinstance(entry, AnalyzerEntry) and entry.role not in get_args(AnalyzerRole):
-        yield f"role is {entry.role!r}; give one of {', '.join(map(repr, get_args(AnalyzerRole)))}"
-    if isinstance(entry, ReportFormatEntry) and not FILE_SUFFIX.fullmatch(entry.suffix):
-        yield f"suffix is {entry.suffix!r}; give the suffix of a file, such as '.tex', or omit it for a folder"
-    if isinstance(entry, TaskGroupEntry):
-        sources = {name for name, other in entries.items() if isinstance(other, DataSourceEntry)}
-        members: Any = entry.members
-        if not (isinstance(members, tuple) and members and sources.issuperset(members)):
-            yield f"members is {members!r}; give a tuple of names of the plugin's own data sources"
 
 
 def _find_method_errors(entry: MethodEntry) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pytest
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import RendererEntry
 from peekbench.plugins.references import Reference, find_extra, find_reference_error, resolve
-from peekbench.plugins.validation import check_entries
+from peekbench.plugins.validation import check_entry
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_check_never_raises(target: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_references_in_partial_functions_are_checked() -> None:
     wrapped = partial(partial(Reference("no_such_package:draw"), 1), 2)
     with pytest.raises(PluginError, match="render names the module 'no_such_package'"):
-        check_entries({"x": RendererEntry(name="x", render=wrapped, summary="")})
+        check_entry(RendererEntry(name="x", render=wrapped, summary=""), "hook")
 
 
 def test_errors_of_a_module_are_quoted_and_bounded(package: str) -> None:
