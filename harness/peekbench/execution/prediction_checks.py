@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -22,8 +21,6 @@ SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
 BFLOAT16_TOLERANCE = 0.02  # probabilities in bfloat16 sum to 1 within this
 NUM_ALONE = 8  # inputs that are predicted once more
 BATCH_TOLERANCE = 0.02  # of the largest prediction; half precision rounds other batches in other ways
-MAX_ANSWER = 1_000_000  # characters
-HALF_OF_PAIR = re.compile("[\ud800-\udfff]")
 MAX_CHANGED = 0.25  # share of generated answers, in which one token that is rounded otherwise changes all that follow
 
 
@@ -159,22 +156,13 @@ def _check_answers(answers: Any, num_inputs: int) -> None:
         )
         if not is_valid or np.size(answer) != np.size(answers[0]):
             raise ContractError(f"the answer to prompt {row} is {shorten(repr(answer), MAX_SHOWN)}; {expected}")
-        if max(map(len, texts)) > MAX_ANSWER:
-            raise ContractError(
-                f"an answer to prompt {row} has more than {MAX_ANSWER:,} characters; limit the number of new tokens"
-            )
-        if HALF_OF_PAIR.search("".join(texts)):
-            raise ContractError(
-                f"the answer to prompt {row} has half of a surrogate pair, {shorten(ascii(answer), MAX_SHOWN)}, which "
-                "is no character and cannot be written; decode bytes with errors='replace'"
-            )
 
 
 def as_answer(answer: Any) -> Reference:
-    """Return an answer, or a tuple of several, as plain texts."""
+    """Return an answer, or a tuple of several, as plain texts; halves of surrogate pairs become question marks."""
     if isinstance(answer, str):
-        return str(answer)
-    return tuple(map(str, answer))
+        return str(answer).encode("utf-8", "replace").decode("utf-8")
+    return tuple(as_answer(text) for text in answer)  # type: ignore[misc]  # each of them is one text
 
 
 def as_stored(predictions: Any, labels: Any, task: Task) -> tuple[Predicted, tuple[Reference, ...]]:
@@ -265,19 +253,17 @@ def check_independence(
     if count == 0:
         return
     some: Any = inputs[-count:]  # a state that predictions carry on would not change the first ones
-    found = f"the other inputs that are predicted with them: {count} of {len(inputs)} inputs, predicted alone,"
+    found = f"predictions depend on the other inputs that are predicted with them: {count} of {len(inputs)} inputs, "
     remedy = (
         "A method that adapts in `predict` sees the test inputs in all arms, so its bias cannot be measured. Adapt to "
-        "`unlabeled` in the fit, and predict each input independently, without random numbers. To measure what "
-        "predicting inputs together adds, add the arm alone, which predicts each by itself: `arms: [base, extra, test, "
-        "alone]`"
+        "`unlabeled` in the fit, or measure what predicting inputs together adds: `arms: [base, extra, test, alone]`"
     )
     try:
         found_alone: Any = predictor.predict(some)
         check_predictions(found_alone, count, task)
     except Exception as error:
         raise ContractError(
-            f"predictions depend on {found} raise {type(error).__name__}: {shorten(str(error), MAX_SHOWN)}. {remedy}"
+            f"{found}predicted alone, raise {type(error).__name__}: {shorten(str(error), MAX_SHOWN)}. {remedy}"
         ) from error
     if not isinstance(predictions, Predicted):
         pairs = zip(map(as_answer, found_alone), predictions[-count:], strict=True)
@@ -286,12 +272,12 @@ def check_independence(
         alone, together = to_stored_type(found_alone, count, task), predictions[-count:]
         change = float(np.abs(alone.numbers - together.numbers).max())
         if change > BATCH_TOLERANCE * float(np.abs(predictions.numbers).max()):
-            raise ContractError(f"predictions depend on {found} change by up to {change:.2g}. {remedy}")
+            raise ContractError(f"{found}predicted alone, change by up to {change:.2g}. {remedy}")
         num_changed = 0
         if alone.labels is not None:
             num_changed = int((alone.labels != together.labels).reshape(count, -1).any(axis=1).sum())
     if num_changed > MAX_CHANGED * count:
-        raise ContractError(f"answers depend on {found} get {num_changed} other answers. {remedy}")
+        raise ContractError(f"{found}predicted alone, get {num_changed} other answers. {remedy}")
 
 
 def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelihoods | None:
@@ -314,12 +300,8 @@ def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelih
     if predictor.log_likelihoods is None:
         return None
     if task.kind not in ("classification", "multilabel") or not isinstance(inputs, Sequence):
-        kind: str = task.kind
-        if not isinstance(inputs, Sequence):
-            kind += " of rows of features"
         raise ContractError(
-            f"Predictor.log_likelihoods is for the classification of texts, and this is {kind}; leave it out. In "
-            "language modeling, `predict` returns the log-likelihoods"
+            f"Predictor.log_likelihoods is for the classification of texts, and task {task.name} is none; leave it out"
         )
     name = "log_likelihoods"
     found = in_order(predictor.log_likelihoods(inputs), inputs, task)
@@ -405,23 +387,11 @@ def check_metrics(metrics: object) -> dict[str, float]:
         raise ContractError(f"metrics are a {type(metrics).__name__}; return a mapping from names to numbers")
     numbers = {}
     for name, value in metrics.items():
-        if not isinstance(name, str):
-            raise ContractError(f"the metric {name!r} is named by a {type(name).__name__}; name it by a text")
         try:
-            if isinstance(value, str | bytes) or _shape(value):
-                raise TypeError
-            numbers[name] = float(value)
-        except (TypeError, ValueError, OverflowError) as error:
-            kind = type(value).__name__
-            if _shape(value):
-                kind += f" of shape {_shape(value)}"
+            numbers[str(name)] = float(value)
+        except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # of a tensor with many elements
             raise ContractError(
-                f"metric {name!r} is a {kind}, not a number; return one number for each metric, such as a mean, and no "
-                "texts"
+                f"metric {name!r} is a {type(value).__name__}, not a number; return one number for each metric, "
+                "such as a mean"
             ) from error
     return numbers
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    """Return the shape of an array or a tensor; empty for other values."""
-    return tuple(getattr(value, "shape", ()))
