@@ -155,8 +155,8 @@ def analysis_to_check(use: str, options: Mapping[str, Any], results: pd.DataFram
 def make_analysis_call(
     use: str, entry: AnalyzerEntry, options: Options, results: pd.DataFrame | None = None
 ) -> PureCall:
-    """Make a call of an analysis; by default of synthetic results, for comparisons those of two runs."""
-    results = _sample_results(entry) if results is None else results
+    """Make a call of an analysis; by default of synthetic results."""
+    results = sample_results(NUM_SUBSAMPLES) if results is None else results
     return PureCall(use, _analyze, (entry, options, results), "take the seed from the options")
 
 
@@ -185,22 +185,13 @@ def _check_analysis(analysis: Analysis) -> Analysis:
     return analysis
 
 
-def _sample_results(entry: AnalyzerEntry, num_subsamples: int = NUM_SUBSAMPLES, **design: Any) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415 - checks of other kinds must start quickly
-
-    if entry.role != "comparison":
-        return sample_results(num_subsamples, **design)
-    runs = [sample_results(num_subsamples, seed=seed, **design).assign(run=f"run {seed}") for seed in (0, 1)]
-    return pd.concat(runs, ignore_index=True)
-
-
 def check_designs(analysis: PureCall) -> None:
     """Check that an analysis supports other designs, or refuses them with an error that users understand."""
     entry, options, _ = analysis.arguments
     for name, results in (
-        ("without a base arm", _sample_results(entry, arms=("extra", "test"))),
-        ("with a single subsample", _sample_results(entry, 1)),
-        ("with a single task", _sample_results(entry, num_tasks=1)),
+        ("without a base arm", sample_results(NUM_SUBSAMPLES, arms=("extra", "test"))),
+        ("with a single subsample", sample_results(1)),
+        ("with a single task", sample_results(NUM_SUBSAMPLES, num_tasks=1)),
     ):
         try:
             _analyze(entry, options, results)

@@ -14,7 +14,7 @@ RegionUnit: TypeAlias = Literal["score", "log_odds"]
 
 
 class Summary(Options):
-    """Options of the analyses `summary`, `summary.leaderboard`, `summary.estimates` and `summary.changes`."""
+    """Options of the analyses `summary`, `summary.leaderboard` and `summary.estimates`."""
 
     level: float = Field(default=0.95, gt=0.5, lt=1)
     """Nominal coverage of the intervals; that of an equivalent bias is 1 - 2 (1 - level), because two one-sided tests
@@ -102,13 +102,5 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             sees_looks=True,
             sees_predictions=True,
             summary="uncontaminated scores, biases and boosts with intervals; used by formats of reports",
-        ),
-        AnalyzerEntry(
-            name="changes",
-            options=Summary,
-            analyze="peekbench_summary.comparison:compare_runs",
-            role="comparison",
-            sees_controls=True,
-            summary="differences between two runs, method by method; used by `peekbench compare`",
         ),
     ]

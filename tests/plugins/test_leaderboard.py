@@ -1,4 +1,4 @@
-"""The leaderboard, its ties, and the comparison of two runs."""
+"""The leaderboard and its ties."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ import pytest
 from analysis_tables import find_rows, run_analysis, table_rows
 from scipy.stats import ttest_ind
 
-from peekbench.errors import SpecError
 from peekbench.records import Answers
 from peekbench.results import Configuration, tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench_summary.estimates import estimate_change
 from peekbench_summary.leaderboard import find_differences, tie_letters
 
-rank, summarize, compare_runs = (
-    partial(run_analysis, name) for name in ("summary.leaderboard", "summary", "summary.changes")
-)
+rank, summarize = (partial(run_analysis, name) for name in ("summary.leaderboard", "summary"))
 
 
 def simulate_methods(
@@ -203,45 +200,3 @@ def test_changes_of_independent_sets_agree_with_the_welch_test() -> None:
     expected = ttest_ind(after, before, equal_var=False).confidence_interval(0.9)
     assert change.mean == pytest.approx(after.mean() - before.mean())
     assert (change.low, change.high) == pytest.approx((expected.low, expected.high))
-
-
-def changes(before: Any, after: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    joined = pd.concat([before.assign(run="old"), after.assign(run="new")], ignore_index=True)
-    verdicts, numbers = compare_runs(joined).tables
-    return table_rows(verdicts), table_rows(numbers)
-
-
-def test_changes_are_paired_over_shared_subsamples() -> None:
-    before = simulate_methods({"m": 0.0, "gone": 0.0})
-    more = simulate_methods({"m": 0.0, "fresh": 0.0}, subsamples=30)
-    lifted = before["arm"] == "test"
-    after = before.assign(score=before["score"] + 0.03 * lifted)
-    after = pd.concat([after[after["method"] == "m"], more[more["method"] == "fresh"]], ignore_index=True)
-    verdicts, numbers = changes(before, after)
-    by_quantity = {row["quantity"]: row for row in numbers}
-    assert set(by_quantity) == {"extra", "boost", "bias"}
-    bias = by_quantity["bias"]
-    assert bias["change"] == pytest.approx(0.03)
-    assert bias["after"] - bias["before"] == pytest.approx(0.03)
-    assert 0 < bias["change, high"] - bias["change, low"] < 0.008, "all subsamples improve by 3 points"
-    assert bias["paired"] == 60
-    decisions = {row["method"]: (row["before"], row["after"], row["changed"]) for row in verdicts}
-    assert decisions["m"] == ("equivalent", "biased up", "yes")
-    assert decisions["gone"][1:] == ("-", "only before")
-    assert (decisions["fresh"][0], decisions["fresh"][2]) == ("-", "only after")
-
-
-def test_different_subsamples_are_compared_as_independent_sets() -> None:
-    before = simulate_methods({"m": 0.0})
-    _, numbers = changes(before, before.assign(subsample=before["subsample"] + 1000))
-    assert all(row["paired"] == 0 and row["change"] == pytest.approx(0) for row in numbers)
-    extra = next(row for row in numbers if row["quantity"] == "extra")
-    assert extra["change, high"] - extra["change, low"] > 0.01
-
-
-def test_comparisons_require_two_runs_of_one_kind() -> None:
-    with pytest.raises(SpecError, match="peekbench compare"):
-        compare_runs(simulate_methods({"m": 0.0}))
-    regression = tidy(pd.DataFrame({"task": "a", "extra": [0.5, 0.2], "test": [0.5, -0.1]}), "r2")
-    with pytest.raises(SpecError, match="only one of old and new"):
-        changes(simulate_methods({"m": 0.0}), regression)

@@ -115,8 +115,6 @@ def compare(
 ) -> None:
     """Rank the methods of one or several runs by their uncontaminated score, that of the arm extra.
 
-    Of two runs, also list what changes from the first to the second: scores, verdicts, settings, data and versions.
-
     Example: peekbench compare quickstart
 
     Example: peekbench compare runs/before.sqlite runs/after.sqlite

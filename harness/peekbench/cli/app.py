@@ -42,7 +42,7 @@ COMMANDS = {
     "run": ("run.run", "Run a spec, or resume its run, and write the report."),
     "analyze": ("analyze.analyze", "Analyze the scores of a run or of any other tool."),
     "report": ("analyze.report", "Write the report of a run again, from its store."),
-    "compare": ("analyze.compare", "Rank the methods of runs by their uncontaminated score; compare two runs."),
+    "compare": ("analyze.compare", "Rank the methods of runs by their uncontaminated score."),
     "show": ("show.show", "Show what the installed plugins offer, or one entry."),
 }
 """Function and summary of each command of the core."""

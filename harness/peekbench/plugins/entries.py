@@ -44,10 +44,9 @@ from peekbench.records.trials import Control
 
 MethodTaskKind: TypeAlias = Literal[TaskKind, "tabular_classification", "tabular_multilabel", "text_regression"]
 
-AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "estimates", "ranking"]
-"""What an analyzer is used for if no spec names it: 'ranking' for `peekbench compare`, 'comparison' for the changes
-between its two runs, 'check' for the warnings of every report.
-"""
+AnalyzerRole: TypeAlias = Literal["", "check", "estimates", "ranking"]
+"""What an analyzer is used for if no spec names it: 'ranking' for `peekbench compare`, 'check' for the warnings of
+every report."""
 
 
 @dataclass(frozen=True, kw_only=True)

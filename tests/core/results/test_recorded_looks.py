@@ -22,10 +22,9 @@ from peekbench import ExperimentSpec, PeekbenchError
 from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
 from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
-from peekbench.records.runs import PlannedLook, TrialFinished
+from peekbench.records.runs import TrialFinished
 from peekbench.report import report_of_comparison, report_of_run, state, write_report
 from peekbench.report.render.sentences import state_looks
-from peekbench.report.render.tables import look_tables
 from peekbench.results import load_results
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.recorded_looks import look_at, read_looks
@@ -76,10 +75,6 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     report = report_of_run(summary.store)
     assert "12 of 12 trials done. Stopped at look 2 of 4, at 6 of at most 12 subsamples" in report.headline
     assert looks_of(report.verdicts[0]) == LooksTaken(is_run=True, number=2, share=0.5, maximum=12)
-    assert next(table for table in report.tables if table.title == "Planned looks").rows == (
-        (1, 3, 0.25, "inconclusive", "continued"),
-        (2, 6, 0.5, "inert", "stopped"),
-    )
     averages = next(table for table in report.tables if table.title.startswith("Boost and bias over these tasks"))
     assert "adjusted for further looks" in averages.note
     ranking = report_of_comparison([summary.store])
@@ -155,14 +150,9 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
     assert "This is look 3, at 200% of the first maximum of 4 subsamples" in state_looks(
         looks_of(report.verdicts[0]), 1
     )
-    later = [PlannedLook(size, 4, size / 4, {}, stops=False) for size in (2, 6)]
-    (planned,) = look_tables(later, (0.5, 1.0, 1.5, 2.0))  # the report at all 4 subsamples was the second look
-    assert [row[0] for row in planned.rows] == [1, 3]
-    assert "maximum at the first look" in planned.note
     copy = Path(shutil.copy(store, "copy.sqlite"))
     joint = report_of_comparison([store, copy])
     assert [looks_of(verdict) for verdict in joint.verdicts] == [looks_of(report.verdicts[0])] * 2
-    assert all("before and after" in warning for warning in joint.warnings if "look" in warning)
 
 
 def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> None:

@@ -19,7 +19,6 @@ from peekbench.execution.runner import run
 from peekbench.records import Looks
 from peekbench.records.data import TableOptions
 from peekbench.report import report_of_comparison
-from peekbench.report.facts.several_runs import open_runs
 from peekbench.report.render.sentences import state
 from peekbench.results.recorded_looks import next_earlier, read_looks
 from peekbench.results.tidying import tidy_table
@@ -95,20 +94,6 @@ def test_a_leaderboard_accounts_for_earlier_analyses_like_an_analysis() -> None:
     assert several.command == "peekbench analyze scores.csv && peekbench analyze other.csv"
     partly = report_of_comparison([Path("scores.csv"), Path("other.csv")], allow_incomplete=True).extension
     assert "analyze scores.csv --allow-incomplete && " in partly.command
-
-
-def test_tables_beside_one_that_grew_need_not_have_grown() -> None:
-    paths = [Path("before.csv"), Path("after.csv")]
-    for path, number in zip(paths, (20, 48), strict=True):
-        scores(number).to_csv(path, index=False)
-    options = TableOptions(earlier=(20,))
-    before, after = open_runs(paths, table=options)
-    sizes = ("method", None, None)
-    assert (before.scores.looks.earlier_of(*sizes), after.scores.looks.earlier_of(*sizes)) == ((), (40,))
-    several = report_of_comparison(paths, table=options).extension
-    assert several.command == "peekbench analyze before.csv && peekbench analyze after.csv --earlier 20"
-    with pytest.raises(ResultsError, match="after.csv has 48 subsamples per task, so none were added"):
-        open_runs(paths, table=TableOptions(earlier=(48,)))
 
 
 def test_numbers_of_subsamples_become_trials_of_each_configuration() -> None:

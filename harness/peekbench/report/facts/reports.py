@@ -92,7 +92,7 @@ def report_of_run(
         spec, stored = _read_spec(store, analyses, given), store.methods()
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
         metrics, sizes, hosts = store.metrics(), store.session_sizes(), store.hosts()
-        planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
+        stopped_at = store.stopped_at()
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         extension, rows = run_facts.describe_extension(store), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
@@ -127,7 +127,6 @@ def report_of_run(
         tables=(
             *tables.data_tables(tasks),
             *tables.method_tables(methods, stored, results, metrics),
-            *tables.look_tables(planned_looks, scores.looks.fractions),
         ),
         failures=tuple(failures),
         provenance=provenance,

@@ -1,4 +1,4 @@
-"""Joins several runs: the leaderboard of their methods, and the changes from one run to another."""
+"""Joins several runs: the leaderboard of their methods."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.data.preflight import count_supported, warn_of_design
+from peekbench.data.preflight import warn_of_design
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
-from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
+from peekbench.records.report import Extension, MethodFacts, Report
 from peekbench.records.verdicts import RowName
 from peekbench.report.facts.reports import add_analyses, extend_table
 from peekbench.report.facts.run_facts import check_results, extension_of, make_command
@@ -22,20 +22,17 @@ from peekbench.report.render import run_words
 from peekbench.report.render.repeats import warn_of_repeats
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
 from peekbench.results.columns import ColumnUse
-from peekbench.results.recorded_looks import most_subsamples, read_looks, state_earlier
+from peekbench.results.recorded_looks import read_looks
 from peekbench.results.user_columns import find_metric
-from peekbench.spec.compatibility import differences
 from peekbench.spec.design import designs_by_task
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
-
-SESSION_KEYS = ("peekbench", "python", "packages", "commit", "machine", "methods", "code")
 
 
 def report_of_comparison(
     paths: Sequence[Path], *, allow_incomplete: bool = False, table: TableOptions | None = None
 ) -> Report:
-    r"""Rank the methods of runs on the tasks and arms that all runs have; for two runs, add their differences.
+    r"""Rank the methods of runs on the tasks and arms that all runs have.
 
     Parameters
     ----------
@@ -50,8 +47,7 @@ def report_of_comparison(
     Returns
     -------
     Report
-        Leaderboard, ordered by the score of the arm extra. For two runs, also the differences in their settings, data,
-        versions, scores and verdicts; if all their methods are controls, only these.
+        Leaderboard, ordered by the score of the arm extra.
 
     Raises
     ------
@@ -86,21 +82,16 @@ def report_of_comparison(
         extension=_extension_of(runs, shared, options, make),
         command=make(table),
     )
-    analyses = []
-    if len(methods):
-        seen = runs[0].scores.seen
-        if len(runs) > 1:
-            seen = Seen(read_looks(shared))
-        analyses.append(ask(find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs)))
-    if len(runs) == 2:
-        report = _add_differences(report, *runs)
-        analyses.append(ask(find_analysis("comparison"), joined, columns=_unit(runs)))
-    if not analyses:
+    if not len(methods):
         raise ResultsError("all methods are controls, which are not ranked; name a run of other methods")
+    seen = runs[0].scores.seen
+    if len(runs) > 1:
+        seen = Seen(read_looks(shared))
+    ranking = ask(find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))
     rows: RowName = "texts"
     if any(run.rows == "rows" for run in runs):
         rows = "rows"
-    return add_analyses(report, analyses, rows)
+    return add_analyses(report, [ranking], rows)
 
 
 def _extension_of(
@@ -110,47 +101,17 @@ def _extension_of(
     if len(runs) > 1:
         is_allowed = any(run.scores.options.allow_incomplete for run in runs)
         own_reports = " && ".join(_report_command(run, options, allow_incomplete=is_allowed) for run in runs)
-        return Extension(own_reports, "runs", max_subsamples=_supported(runs))
+        return Extension(own_reports, "runs")
     if runs[0].is_run:
         return extension_of(runs[0].path)
     return extend_table(shared, options, make)
-
-
-def _add_differences(report: Report, old: Compared, new: Compared) -> Report:
-    """Add what differs between the settings, data and versions of two runs."""
-    changed = {
-        "settings": differences("", _by_name(old.spec), _by_name(new.spec)),
-        "data": differences("", _fingerprints(old), _fingerprints(new)),
-        "versions": differences("", _versions(old), _versions(new)),
-    }
-    counts = ", ".join(f"{len(rows):,} in {kind}" for kind, rows in changed.items())
-    columns = (Column("name"), Column("before"), Column("after"))
-    tables = (
-        Table(f"Differences in {kind}", columns, tuple(rows), topic="data") for kind, rows in changed.items() if rows
-    )
-    return replace(
-        report,
-        headline=f"{report.headline}. Differences: {counts}",
-        warnings=(*report.warnings, *_warn_of_looks([old, new])),
-        tables=tuple(tables),
-    )
 
 
 def _report_command(run: Compared, options: TableOptions, *, allow_incomplete: bool) -> str:
     """Return the command that makes the report of one of several runs."""
     if run.is_run:
         return make_command("report", [run.path], allow_incomplete=allow_incomplete)
-    own = _options_of(run, options)
-    return make_command("analyze", [run.path], table=own, allow_incomplete=allow_incomplete)
-
-
-def _supported(runs: Sequence[Compared]) -> dict[int, int]:
-    """Return the number of subsamples per task that the rows of every run support, by test size."""
-    supported: dict[int, int] = {}
-    for run in filter(lambda run: run.is_run, runs):
-        for size, number in count_supported(designs_by_task(run.spec), run.tasks).items():
-            supported[size] = min(number, supported.get(size, number))
-    return supported
+    return make_command("analyze", [run.path], table=options, allow_incomplete=allow_incomplete)
 
 
 def _warn_of_data(runs: Sequence[Compared], tasks: Iterable[str]) -> Iterator[str]:
@@ -168,13 +129,6 @@ def _unit(runs: Sequence[Compared]) -> ColumnUse | None:
     """Find the unit of scores in tables, if it is not that of accuracies."""
     by_run = (run.columns for run in runs)
     return next((columns for columns in by_run if columns.region is not None or columns.not_like_accuracy), None)
-
-
-def _warn_of_looks(runs: Sequence[Compared]) -> Iterator[str]:
-    """Warn of runs with repeated looks, for which an analysis of several runs cannot account."""
-    for run in runs:
-        if run.scores.looks.method or run.scores.looks.earlier:
-            yield run_words.warn_of_repeated_looks(run.name)
 
 
 def _columns(runs: Sequence[Compared]) -> dict[str, str]:
@@ -201,20 +155,6 @@ def _keep_shared(joined: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     return joined, tuple(warnings)
 
 
-def _by_name(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec whose tasks and methods are told apart by name, not by position."""
-    groups = {group: {item["name"]: item for item in spec.get(group, ())} for group in ("tasks", "methods")}
-    return {**{key: value for key, value in spec.items() if key != "report"}, **groups}
-
-
-def _fingerprints(run: Compared) -> dict[str, Any]:
-    return {name: {key: data[key] for key in ("fingerprint", "rows")} for name, data in run.tasks.items()}
-
-
-def _versions(run: Compared) -> dict[str, Any]:
-    return {key: run.session[key] for key in SESSION_KEYS if key in run.session}
-
-
 RUN = "run"
 """Column of the joined table that names the run."""
 
@@ -228,8 +168,6 @@ class Compared:
     warnings: tuple[str, ...]
     spec: Mapping[str, Any] = field(default_factory=dict)
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    session: Mapping[str, Any] = field(default_factory=dict)
-    """The last session."""
     rows: RowName = "texts"
     """What sentences call the rows of the tasks."""
 
@@ -289,12 +227,8 @@ def open_runs(
         raise ResultsError(f"{', '.join(map(str, paths))}: a run is duplicated; name each run once")
     if table and table.given and all(map(is_store, paths)):
         raise ResultsError(f"the columns of stores are known; remove {' '.join(table.arguments())}")
-    options = table or TableOptions()
-    if len(paths) == 1:
-        runs = [_open(paths[0], AnalysisOptions(table=options, allow_incomplete=allow_incomplete))]
-    else:
-        each_options = AnalysisOptions(table=replace(options, earlier=()), allow_incomplete=allow_incomplete)
-        runs = _state_earlier([_open(path, each_options) for path in paths], options)
+    each = AnalysisOptions(table=table or TableOptions(), allow_incomplete=allow_incomplete)
+    runs = [_open(path, each) for path in paths]
     metrics = {run.metric: run for run in runs if run.metric}
     if len(metrics) > 1:
         listed = ", ".join(f"{metric} ({run.path})" for metric, run in metrics.items())
@@ -312,11 +246,11 @@ def _open(path: Path, options: AnalysisOptions) -> Compared:
         return Compared(path.stem, scores, (*_warn_of_scores(scores, is_run=False), *scores.table.columns.warnings))
     with Store.open(path) as store:
         scores = read_run(store, replace(options, table=TableOptions()))
-        spec, tasks, (*_, session), rows = store.spec(), store.tasks(), store.sessions(), store.row_name()
+        spec, tasks, rows = store.spec(), store.tasks(), store.row_name()
         run_warnings = warn_of_design(designs_by_task(spec), tasks)
         warnings = (*_warn_of_scores(scores, is_run=True), *warn_of_repeats(store.repeats()), *run_warnings)
     scores.record_look()
-    return Compared(spec["name"], scores, warnings, spec, tasks, session, rows)
+    return Compared(spec["name"], scores, warnings, spec, tasks, rows)
 
 
 def _warn_of_scores(scores: Analyzed, *, is_run: bool) -> Iterator[str]:
@@ -326,29 +260,6 @@ def _warn_of_scores(scores: Analyzed, *, is_run: bool) -> Iterator[str]:
     yield from scores.warnings
     for analysis in check_results(scores.complete, is_run=is_run):
         yield from analysis.warnings
-
-
-def _state_earlier(runs: list[Compared], options: TableOptions) -> list[Compared]:
-    """Return the runs with the earlier analyses of those tables that were extended since, of which at least one was."""
-    tables = [run for run in runs if not run.is_run]
-    if not options.earlier_numbers or not tables:
-        return runs
-    largest = max(tables, key=lambda run: most_subsamples(run.results))
-    state_earlier(largest.results, options.earlier_numbers, str(largest.path))  # refuses impossible numbers
-    stated = []
-    for run in runs:
-        scores = run.scores
-        if not run.is_run:
-            results = state_earlier(run.results, _options_of(run, options).earlier_numbers, str(run.path))
-            scores = replace(scores, complete=results, looks=read_looks(results))
-        stated.append(replace(run, scores=scores))
-    return stated
-
-
-def _options_of(run: Compared, options: TableOptions) -> TableOptions:
-    """Return the options for one of several tables, which can have been extended less often than others."""
-    most = most_subsamples(run.results)
-    return replace(options, earlier=tuple(number for number in options.earlier_numbers if number < most))
 
 
 def side_by_side(runs: Sequence[Compared]) -> pd.DataFrame:

@@ -161,14 +161,6 @@ def warn_of_different_data(tasks: Sequence[str]) -> str:
     )
 
 
-def warn_of_repeated_looks(name: str) -> str:
-    """Warn of a run whose looks a table of changes does not account for."""
-    return (
-        f"{name} was looked at repeatedly. The table of verdicts before and after does not account for that; its own "
-        "report does"
-    )
-
-
 def warn_of_left_out(column: str, names: Sequence[str]) -> str:
     """Warn of tasks or arms that a comparison leaves out."""
     return f"Excluded, because at least one run lacks it: {column} {', '.join(names)}"

@@ -11,7 +11,7 @@ from peekbench.data.preflight import majority_share
 from peekbench.data.texts import SIMILARITY
 from peekbench.records.data import Split
 from peekbench.records.report import Cell, Column, MethodFacts, Table
-from peekbench.records.runs import PlannedLook, StoredMethod
+from peekbench.records.runs import StoredMethod
 from peekbench.records.verdicts import Unit
 
 if TYPE_CHECKING:
@@ -178,38 +178,3 @@ def copy_tables(tasks: Descriptions) -> list[Table]:
     )
     table = _make_table("Copies of rows", units, rows, note)
     return [table] if table.rows else []
-
-
-def look_tables(looks: Sequence[PlannedLook], fractions: Sequence[float]) -> list[Table]:
-    """Return a table of the planned looks with their verdicts; no table if there were none.
-
-    Parameters
-    ----------
-    looks
-        Planned looks.
-    fractions
-        Shares of the maximum at all looks so far, ascending. They number the looks as the verdicts do.
-    """
-    if not looks:
-        return []
-    methods = list(dict.fromkeys(method for look in looks for method in look.decisions))
-    outcomes = {True: "stopped", False: "continued"}
-    rows = [
-        (
-            1 + sum(fraction < look.fraction - 1e-9 for fraction in fractions),
-            look.subsamples,
-            look.fraction,
-            *(look.decisions.get(method) for method in methods),
-            outcomes[look.stops],
-        )
-        for look in looks
-    ]
-    units: dict[str, Unit] = {"look": "count", "subsamples": "count", "share of maximum": "fraction"}
-    units |= dict.fromkeys((*methods, "run"), "text")
-    note = (
-        "Verdicts at each planned look before all subsamples are done. The run stops when all verdicts are settled. "
-        "After all subsamples, the report itself is the last look."
-    )
-    if any(look.fraction > 1 for look in looks):
-        note += " The share refers to the maximum at the first look."
-    return [replace(_make_table("Planned looks", units, rows, note), topic="data")]
