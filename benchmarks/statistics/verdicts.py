@@ -28,11 +28,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from peekbench_summary.settling import settle
 from simulated_trials import REGION, UNPLANNED, Draw, Method, advice_on, judge, share
 
 from peekbench.records import FloatArray, Looks
 from peekbench_summary.biased_rule import Conclusion
+from peekbench_summary.forecast import settle
 
 STEP = 1 / 200
 MAX_LOOKS, MAX_SUBSAMPLES = 6, 2000
