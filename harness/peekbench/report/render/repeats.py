@@ -10,7 +10,8 @@ TEXT = (
     "{method} depends on randomness that no seed controls: two fits to the same rows of {task} with the same seed "
     "gave the scores {first:.4f} and {second:.4f}, and {changed} of {all} predictions differ. This noise is part "
     "of all intervals, so the verdicts hold, but a repeated run gives different scores. peekbench seeds Python, "
-    "NumPy and PyTorch; pass `seed` (in plugins, `context.seed`) to all other generators"
+    "NumPy and PyTorch; pass `seed` (in plugins, `context.seed`) to all other generators; those of a grader "
+    "count, too"
 )
 
 
