@@ -83,11 +83,9 @@ def test_trials_that_exceed_the_time_limit_fail(make_spec: MakeSpec) -> None:
         assert failure.trial.method == "toy.faulty"
 
 
-def test_the_report_names_the_machines_of_a_run(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_counts_the_trials_of_each_machine(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     run(make_spec(tasks=["toy.words"], design={"num_train": 12, "num_test": 30, "num_subsamples": 2}))
     monkeypatch.setenv(NODE_VARIABLE, "node 7")
     path = run(make_spec(tasks=["toy.words"])).store
     report = report_of_run(path)
-    assert "4 trials; " in report.provenance["machines"]
-    assert "node 7 (2 trials; " in report.provenance["machines"]
     assert [[host["trials"] for host in session["hosts"]] for session in report.details["sessions"]] == [[4], [2]]

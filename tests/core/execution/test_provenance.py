@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,6 @@ from peekbench.execution.provenance import (
     relevant_versions,
 )
 from peekbench.plugins import registry
-from peekbench.report.render.run_words import describe_provenance
-from peekbench.spec.experiment import ExperimentSpec
 
 
 def test_a_session_describes_versions_and_machine(tmp_path: Path) -> None:
@@ -57,18 +54,6 @@ def test_a_session_describes_the_commit_and_runs_nothing_that_the_repository_con
     assert commit is not None
     assert commit in {path.read_text().strip() for path in (tmp_path / ".git/refs/heads").iterdir()}
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    ("number", "words"), [(3, "3, started day 0 (1 trial), "), (4, "4; the last 3 started day 1 (")]
-)
-def test_a_report_says_which_sessions_it_lists(
-    number: int, words: str, make_spec: Callable[..., ExperimentSpec], tmp_path: Path
-) -> None:
-    session = describe_session(tmp_path)
-    sessions = [{**session, "started": f"day {day}"} for day in range(number)]
-    described = describe_provenance(make_spec(), sessions, [1] * number)
-    assert described["sessions"].startswith(words)
 
 
 def test_relevant_versions_follow_requirements_and_imported_extras() -> None:

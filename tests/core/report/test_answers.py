@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from peekbench.records.verdicts import (
     Verdict,
 )
 from peekbench.report.facts.reports import add_analyses, limit_advice, report_of_run
-from peekbench.report.facts.run_facts import describe_extension, extending_command
+from peekbench.report.facts.run_facts import describe_extension, find_command
 from peekbench.report.render.answers import Answer
 from peekbench.report.render.content import answer
 from peekbench.report.render.html import render_html
@@ -274,20 +273,16 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (["peekbench", "quickstart", "--workers", "1"], "peekbench run quickstart.yaml --workers 1"),
-        (
-            shlex.split("peekbench quickstart --official a.csv b.csv --text body --label=topic --workers 2"),
-            "peekbench run official.yaml --workers 2",
-        ),
-        (["__main__.py", "run", "my spec.yaml"], "python -m peekbench run 'my spec.yaml'"),
+        (["peekbench", "quickstart", "--workers", "1"], "peekbench run quickstart.yaml"),
+        (["peekbench", "quickstart", "--official", "a.csv", "b.csv", "--fresh"], "peekbench run official.yaml"),
+        (["__main__.py", "run", "my spec.yaml", "--fresh"], "python -m peekbench run 'my spec.yaml'"),
         (["ipykernel_launcher.py", "-f", "kernel.json"], ""),
     ],
 )
 def test_the_command_that_extends_a_run_is_that_of_its_last_session(command: list[str], expected: str) -> None:
     sessions = [{"command": ["other"]}, {"command": command}]
-    options = {"path": "a.csv", "test_path": "b.csv", "text": ["body"], "label": "topic", "header": None}
-    assert extending_command(sessions, options) == expected
-    assert extending_command([], {}) == ""
+    assert find_command(sessions) == expected
+    assert find_command([]) == ""
 
 
 def test_how_to_extend_a_run_depends_on_all_its_trials_and_tasks(make_spec: Any, tmp_path: Path) -> None:

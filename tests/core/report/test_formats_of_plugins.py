@@ -61,18 +61,11 @@ def test_hidden_characters_are_escaped_for_formats(tmp_path: Path) -> None:
     assert "\x1b" not in seen[0].headline
 
 
-def test_a_format_that_fails_loses_no_other_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("use", "problem"), [("toy.blot", "RuntimeError: no ink"), ("toy.number", "wrote no file")])
+def test_a_format_that_fails_loses_no_other_file(use: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "report-toy.blot.txt").write_text("earlier")
-    formats = ["toy.blot", "toy.gone", "toy.number", "toy.latex", "json", "html"]
-    with pytest.raises(PeekbenchError) as raised:
-        write_report(sample_report(), tmp_path, formats)
-    blot, gone, number = str(raised.value).splitlines()
-    assert "report format toy.blot: RuntimeError: no ink" in blot
-    assert "no report format 'toy.gone'" in gone
-    assert "toy.number wrote no file" in number
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "report.json", "report.html", "report-toy.latex.tex", "report-toy.blot.txt"
-    }  # fmt: skip
+    with pytest.raises(PeekbenchError, match=problem):
+        write_report(sample_report(), tmp_path, [use, "json"])
     assert (tmp_path / "report-toy.blot.txt").read_text() == "earlier"
     assert (tmp_path / "report.json").read_text() == render_json(sample_report())
 

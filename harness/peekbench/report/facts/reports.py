@@ -110,7 +110,7 @@ def report_of_run(
     command = ""
     if sessions:
         command = shlex.join(run_words.session_command(sessions[-1]))
-    provenance = {"identifier": identifier, **run_words.describe_provenance(spec, sessions, sizes, hosts)}
+    provenance = {"identifier": identifier, **run_words.describe_provenance(spec, sessions)}
     if analyses:
         command = make_command("report", [path], analyses, allow_incomplete=allow_incomplete)
         provenance["analyses"] = f"{', '.join(analyses)}; chosen for this report, instead of those of the spec"

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from peekbench.records.data import TableOptions
 
 
-COLUMN_OPTIONS = ("--text=", "--label=", "--group=")
-
-
 def make_command(
     name: str,
     paths: Sequence[Path | str],
@@ -43,22 +40,18 @@ def make_command(
     return shlex.join(["peekbench", name, *map(str, paths), *options])
 
 
-def extending_command(sessions: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> str:
-    """Return the command of the last session that continues a run; empty if it was no command.
-
-    `quickstart` has written a spec, which has what it was given as options of its task.
-    """
+def find_command(sessions: Sequence[Mapping[str, Any]]) -> str:
+    """Find the command that continues a run: that of its last session; empty if it was none."""
     if not sessions:
         return ""
-    command, spec = run_words.session_command(sessions[-1]), "quickstart.yaml"
+    command = run_words.session_command(sessions[-1])
     if "--official" in command:
-        spec = "official.yaml"
-        written = ["--official", "--text", "--label", "--group", *options.values(), *options.get("text", ())]
-        command = [part for part in command if part not in written and not part.startswith(COLUMN_OPTIONS)]
-    line = shlex.join(command).replace("peekbench quickstart", f"peekbench run {spec}", 1)
-    if "peekbench run " not in line:
+        return "peekbench run official.yaml"
+    if "quickstart" in command:
+        return "peekbench run quickstart.yaml"
+    if "run" not in command:
         return ""
-    return line
+    return shlex.join(part for part in command if part != "--fresh")
 
 
 def extension_of(path: Path) -> Extension:
@@ -75,7 +68,7 @@ def describe_extension(store: Store) -> Extension:
         number = None
     stop = spec["design"].get("stop")
     return Extension(
-        extending_command(store.sessions(), spec["tasks"][0]["options"]),
+        find_command(store.sessions()),
         of="run",
         num_subsamples=number,
         is_fixed=bool(stop) and stop["method"] == "group_sequential",

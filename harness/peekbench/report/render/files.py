@@ -88,7 +88,9 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
         if name in RENDER:
             written += [_write(folder / path, content) for path, content in RENDER[name](report).items()]
     written += [_attach(folder, name, write) for name, write in report.attachments.items()]
-    return written + _write_formats_of_plugins(report, folder, [name for name in report.formats if name not in RENDER])
+    for use in (name for name in report.formats if name not in RENDER):
+        written += _write_format(report, folder, use)
+    return written
 
 
 def folder_name(name: str) -> str:
@@ -100,19 +102,6 @@ def folder_name(name: str) -> str:
     ('january-to-june', 'accuracies')
     """
     return re.sub(r"[^\w.-]+", "-", name)[:MAX_NAME_LENGTH].strip("-.") or "report"
-
-
-def _write_formats_of_plugins(report: Report, folder: Path, uses: Sequence[str]) -> list[Path]:
-    """Write each format; if some formats fail, write the others, then raise an error."""
-    written, errors = [], []
-    for use in uses:
-        try:
-            written += _write_format(report, folder, use)
-        except PeekbenchError as error:
-            errors.append(error)
-    if errors:
-        raise PeekbenchError("\n".join(f"{error}; all other files were written" for error in errors)) from errors[0]
-    return written
 
 
 def _write_format(report: Report, folder: Path, use: str) -> list[Path]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from peekbench.formatting import list_names, pluralize
+from peekbench.formatting import pluralize
 from peekbench.records.runs import StoredMethod
 from peekbench.report.render.tables import options_in_words
 
@@ -18,19 +17,13 @@ if TYPE_CHECKING:
 MAIN_PACKAGES = (
     "numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi",
 )  # fmt: skip
-MAX_SESSIONS = 3
-"""Sessions whose start is shown; the JSON report has all."""
-MAX_MACHINES = 10
-"""Machines that are named; the JSON report has all."""
 
 
 def describe_provenance(
     spec: ExperimentSpec,
     sessions: Sequence[Mapping[str, Any]],
-    sizes: Sequence[int],
-    hosts: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
-    """Describe the last session, and warn if earlier ones differ from it.
+    """Describe the last session.
 
     Parameters
     ----------
@@ -38,10 +31,6 @@ def describe_provenance(
         Spec of the run.
     sessions
         Sessions of the run, oldest first.
-    sizes
-        Number of trials that each session finished.
-    hosts
-        Machines of all sessions, as `Store.hosts` returns them.
 
     Returns
     -------
@@ -53,7 +42,7 @@ def describe_provenance(
     last = sessions[-1]
     packages, machine = last["packages"], last["machine"]
     versions = [f"{name} {packages[name]}" for name in MAIN_PACKAGES if name in packages]
-    lines = {
+    return {
         "spec": f"{spec.name}, seed {spec.seed}; report.json has the full spec",
         "peekbench": f"{last['peekbench']}, Python {last['python']}",
         "packages": ", ".join(versions),
@@ -68,18 +57,9 @@ def describe_provenance(
             ]
         ),
         **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
-        **_machines_in_words(hosts),
         "command": shlex.join(session_command(last)),
-        "sessions": _sessions_in_words(sessions, sizes),
+        "sessions": f"{len(sessions)}, the last started {last['started']}",
     }
-    differing = [
-        key
-        for key in ("peekbench", "python", "packages", "machine")
-        if any(session[key] != last[key] for session in sessions)
-    ]
-    if differing:
-        lines["warning"] = f"sessions differ in {', '.join(differing)}; report.json describes each session"
-    return lines
 
 
 def session_command(session: Mapping[str, Any]) -> list[str]:
@@ -88,33 +68,6 @@ def session_command(session: Mapping[str, Any]) -> list[str]:
     if program == "__main__.py":
         return ["python", "-m", "peekbench", *arguments]
     return [program, *arguments]
-
-
-def _machines_in_words(hosts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Describe the machines with their numbers of trials, if there are several."""
-    trials: Counter[str] = Counter()
-    machines = {}
-    for host in hosts:
-        trials[host["name"]] += host["trials"]
-        machines[host["name"]] = host["machine"]
-    names = [name for name, size in trials.most_common() if size]
-    if len(names) < 2:
-        return {}
-    described = [
-        f"{name} ({pluralize(trials[name], 'trial')}; {machines[name]['processor']}, {machines[name]['cores']} cores)"
-        for name in names
-    ]
-    return {"machines": list_names(described, MAX_MACHINES)}
-
-
-def _sessions_in_words(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> str:
-    started = [
-        f"{session['started']} ({pluralize(size, 'trial')})" for session, size in zip(sessions, sizes, strict=True)
-    ]
-    shown = ", ".join(started[-MAX_SESSIONS:])
-    if len(sessions) > MAX_SESSIONS:
-        return f"{len(sessions):,}; the last {MAX_SESSIONS} started {shown}"
-    return f"{len(sessions)}, started {shown}"
 
 
 def warn_of_code_changes(plugin: str, sizes: Sequence[int], changes: Sequence[str]) -> str:
