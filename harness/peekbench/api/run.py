@@ -195,7 +195,7 @@ def load_run(run: str | Path | ExperimentSpec) -> Run:
 
 @public
 def analyze(
-    scores: pd.DataFrame | str | Path | Sequence[str | Path] | Run | Any,
+    scores: pd.DataFrame | str | Path | Run | Any,
     analyses: Sequence[str] | None = None,
     *,
     name: str = "",
@@ -209,9 +209,8 @@ def analyze(
     scores
         A data frame, a file or a folder with scores, in one of two forms: one row for each subsample with a column for
         each arm (base, extra, test), or one row for each arm of each subsample with a column of the arm. Only the task
-        and the scores are required. With a column `text`, each row is about a single test text. Several files in a list
-        are one table; if no column names the task, it is the name of the file. Also a run, its name, its spec or its
-        store.
+        and the scores are required. With a column `text`, each row is about a single test text. Also a run, its name,
+        its spec or its store.
     analyses
         Names of the analyses, or with options as in a spec: ``"{use: summary, options: {level: 0.9}}"``. By default
         those of the run's spec, or `summary` and `permutation`, and `summary.texts` if rows are about single texts of
@@ -222,8 +221,8 @@ def analyze(
         Analyze the complete trials if trials are missing, or their scores empty. The report then has a warning.
     **table
         What the columns do not say themselves. `columns`: meaning of columns with names of their own, such as
-        ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `pair_by_order`: pair rows that
-        have no number of the draw in the order in which they stand. `percent`: read scores as percentages.
+        ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `percent`: read scores as
+        percentages.
         `independent_tasks`: different tasks have independent draws, although these have the same numbers. `region`:
         largest bias that is negligible, in the unit of the scores. `tasks`: tasks to read, by default all.
         `earlier`: subsamples per task at each earlier analysis of the table, if it was extended since.
@@ -259,9 +258,8 @@ def analyze(
             first = next(iter(table), "name")
             raise ResultsError(f"{scores.store} is the store of a run, whose columns are known; remove {first}=")
         return scores.report(analyses, allow_incomplete=allow_incomplete)
-    if isinstance(scores, list | tuple) and scores and all(isinstance(path, str | Path) for path in scores):
-        source: pd.DataFrame | Path | list[Path] = [Path(path) for path in scores]
-    elif isinstance(scores, Path):
+    source: pd.DataFrame | Path
+    if isinstance(scores, Path):
         source = scores
     else:
         source, name = _to_pandas(scores), name or "scores"

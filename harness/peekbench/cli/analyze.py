@@ -41,13 +41,12 @@ FilesOption = Annotated[
 
 @take_records
 def analyze(
-    paths: Annotated[
-        list[Path],
+    scores: Annotated[
+        Path,
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             autocompletion=complete_runs,
-            help="Name, spec or store of a run; table of scores, or several tables, such as one for each task; or "
-            "folder of tables mM/nN/MODEL/TASK/.",
+            help="Name, spec or store of a run; table of scores; or folder of tables mM/nN/MODEL/TASK/.",
         ),
     ],
     table: TableFlags,
@@ -75,10 +74,7 @@ def analyze(
         reports = Path("reports")
     printer.start()
     options = AnalysisOptions(analyses or (), table.read(), allow_incomplete)
-    source: Path | list[Path] = paths
-    if len(paths) == 1:
-        source = find_scores(str(paths[0]))
-    report = report_of_table(analyze_scores(source, options))
+    report = report_of_table(analyze_scores(find_scores(str(scores)), options))
     report = replace(report, formats=chosen or report.formats)
     show_report(report, reports, printer)
     apply_gate(gate, report)

@@ -98,9 +98,6 @@ class TableFlags:
         list[str] | None,
         typer.Option(FLAGS["ignore"], metavar="COLUMN", help="Column to ignore; repeatable."),
     ] = None
-    pair_by_order: Annotated[
-        bool, typer.Option(FLAGS["pair_by_order"], help="Pair rows without a number of the draw in order.")
-    ] = False
     percent: Annotated[bool, typer.Option(FLAGS["percent"], help="Read scores as percentages.")] = False
     independent_tasks: Annotated[
         bool,

@@ -49,7 +49,7 @@ def plan(
     check_files(experiment)
     experiment = with_sizes(experiment)
     tasks = describe_tasks(experiment)
-    check_analyses(experiment, tasks)
+    check_analyses(experiment)
     designs = {task.name: experiment.design_of(task) for task in experiment.tasks}
     for warning in warn_of_copies(designs, tasks):
         warn(warning)

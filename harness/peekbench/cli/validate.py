@@ -62,7 +62,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
         ):
             from peekbench.results.analyze import check_analyses  # noqa: PLC0415 - others validate without pandas
 
-            check_analyses(experiment, facts)
+            check_analyses(experiment)
         rows = [f"  {line}" for line in describe_rows(experiment)]
         warnings = list(warn_of_data(experiment, facts))
     else:  # numbers of trials and fits do not depend on the rows of official splits

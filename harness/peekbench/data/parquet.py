@@ -7,17 +7,15 @@ stand for terabytes. Rows are read as references, and become texts only after th
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from peekbench.data.loading import GIGABYTE, size_limit
+from peekbench.data.loading import GIGABYTE
 from peekbench.errors import DataError
 
 SMALL_BATCH = 64  # rows of a column in which each text can repeat a part of the previous one
@@ -107,29 +105,6 @@ def class_names_of(metadata: Mapping[bytes, bytes] | None, label: str) -> tuple[
     if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
         return tuple(map(str, feature["names"]))
     return None
-
-
-def read_frame(source: BinaryIO, origin: str, check: Callable[[list[str], int], None]) -> pd.DataFrame:
-    """Read a Parquet file as a data frame, after a check of its column names and its number of rows.
-
-    Raises
-    ------
-    DataError
-        If the unpacked columns are larger than `size_limit`.
-    ValueError, OSError
-        If the file cannot be read.
-    """
-    try:
-        with pq.ParquetFile(source) as file:
-            names = file.schema_arrow.names
-            check(names, file.metadata.num_rows)
-        limit = size_limit(source.seek(0, os.SEEK_END))
-        table = read_parquet(source, names, limit, "analyze parts of it", origin)
-        # According to pandas' metadata in the file, some columns are an index. A method must not be lost there.
-        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
-    except pa.ArrowException as error:
-        raise ValueError(str(error)) from error
-    return frame
 
 
 def decode(table: pa.Table, origin: str, max_bytes: int, remedy: str) -> pa.Table:

@@ -109,7 +109,7 @@ def run(
     # All that can fail before the first trial comes before the store is opened, which makes or changes it.
     facts: dict[str, dict[str, Any]] | None = None
     if stored.pending(spec, trials):
-        check_analyses(spec, tasks)
+        check_analyses(spec)
         facts = stored.prefetch_methods(spec, observers.note)
     with (
         StoreWriter.for_run(path, spec, tasks, fresh=fresh) as opened,

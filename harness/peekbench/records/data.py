@@ -367,7 +367,7 @@ class Predictions(Protocol):
 
 
 FLAGS = {
-    "columns": "--map", "ignore": "--ignore", "pair_by_order": "--pair-by-order", "percent": "--percent",
+    "columns": "--map", "ignore": "--ignore", "percent": "--percent",
     "independent_tasks": "--independent-tasks", "region": "--region", "tasks": "--task", "earlier": "--earlier",
 }  # fmt: skip
 """Options of the command line by the argument of a function that says the same."""
@@ -378,7 +378,6 @@ class TableKeywords(TypedDict, total=False):
 
     columns: Mapping[str, str]
     ignore: Collection[str]
-    pair_by_order: bool
     percent: bool
     independent_tasks: bool
     region: float | None
@@ -400,8 +399,6 @@ class TableOptions:
     """Columns of the user's table to columns of the results table, or to arms."""
     ignore: Collection[str] = ()
     """Columns of the user's table that say nothing about the scores."""
-    pair_by_order: bool = False
-    """Whether rows without a number of the draw are paired in the order in which they stand."""
     percent: bool = False
     """Whether scores are percentages."""
     independent_tasks: bool = False
@@ -437,9 +434,9 @@ class TableOptions:
     def given(self) -> dict[str, Any]:
         """What the user said, by the name of the argument of a function."""
         values: dict[str, Any] = {
-            "columns": dict(self.columns), "ignore": [*self.ignored], "pair_by_order": self.pair_by_order,
-            "percent": self.percent, "independent_tasks": self.independent_tasks, "region": self.region,
-            "tasks": [*self.tasks], "earlier": [*self.earlier_numbers],
+            "columns": dict(self.columns), "ignore": [*self.ignored], "percent": self.percent,
+            "independent_tasks": self.independent_tasks, "region": self.region, "tasks": [*self.tasks],
+            "earlier": [*self.earlier_numbers],
         }  # fmt: skip
         return {name: value for name, value in values.items() if value or isinstance(value, float)}
 
@@ -448,7 +445,6 @@ class TableOptions:
         return TableOptions(
             {**other.columns, **self.columns},
             tuple(dict.fromkeys((*other.ignored, *self.ignored))),
-            other.pair_by_order or self.pair_by_order,
             other.percent or self.percent,
             other.independent_tasks or self.independent_tasks,
             other.region if self.region is None else self.region,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from peekbench.data.loading import load_dataset
-from peekbench.errors import ContractError, PluginError, ResultsError, SpecError
+from peekbench.errors import ResultsError, SpecError
 from peekbench.formatting import list_names
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
@@ -20,15 +18,13 @@ from peekbench.plugins.registry import find_default
 from peekbench.records.data import Predictions, TableOptions
 from peekbench.records.report import Analysis
 from peekbench.records.runs import Looks, PlannedDesign
-from peekbench.records.scores import SCORES
 from peekbench.records.trials import Trial
-from peekbench.results.columns import COLUMN_NAMES, INDEPENDENT, TYPES, ColumnUse
+from peekbench.results.columns import ColumnUse
 from peekbench.results.missing_trials import drop_incomplete, lack_only_failed, only_complete
 from peekbench.results.read import (
     StoredPredictions,
     is_results_table,
     load_table,
-    read_files,
     read_store,
     refuse_options_of_store,
 )
@@ -43,8 +39,6 @@ from peekbench.store.reader import Store
 from peekbench.store.writer import append_look
 
 MAX_LISTED = 20  # tasks that a message lists
-SUBSAMPLES = 3
-"""Made-up subsamples of each task and size for `check_analyses`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +103,7 @@ class Analyzed:
     """Scores of a source with all that is known about them: their table, design, looks and analyses."""
 
     source: Path | None
-    """Store, file or folder; None for a data frame and several files."""
+    """Store, file or folder; None for a data frame."""
     options: AnalysisOptions
     """How they were read and analyzed."""
     table: TidyTable
@@ -128,13 +122,11 @@ class Analyzed:
     """What they returned, in the same order."""
     look: Mapping[str, Any] | None = None
     """Record of this look at a run, if its store does not have it yet."""
-    files: tuple[Path, ...] = ()
-    """Several files that form one table."""
 
     @property
     def origin(self) -> str:
         """Path of the source, or what messages call a data frame."""
-        return ", ".join(map(str, self.files)) or str(self.source or self.options.origin)
+        return str(self.source or self.options.origin)
 
     @property
     def complete_rows(self) -> pd.DataFrame:
@@ -160,14 +152,13 @@ class Analyzed:
         return replace(self, chosen=chosen, analyses=outcomes)
 
 
-def analyze(source: pd.DataFrame | str | Path | Sequence[Path], options: AnalysisOptions | None = None) -> Analyzed:
+def analyze(source: pd.DataFrame | str | Path, options: AnalysisOptions | None = None) -> Analyzed:
     """Read scores and analyze them.
 
     Parameters
     ----------
     source
-        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file, a folder; or
-        several files, see `read_files`.
+        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file or a folder.
     options
         Which scores to analyze, and how.
 
@@ -202,7 +193,7 @@ def analyze(source: pd.DataFrame | str | Path | Sequence[Path], options: Analysi
     return scores.with_analyses(chosen)
 
 
-def read_scores(source: pd.DataFrame | str | Path | Sequence[Path], options: AnalysisOptions) -> Analyzed:
+def read_scores(source: pd.DataFrame | str | Path, options: AnalysisOptions) -> Analyzed:
     """Read scores and what is known about them, without any analysis; see `analyze`."""
     reading = options.reading()
     if isinstance(source, pd.DataFrame):
@@ -210,11 +201,6 @@ def read_scores(source: pd.DataFrame | str | Path | Sequence[Path], options: Ana
         if options.table.given or not is_results_table(source):
             table = tidy_table(source, options.origin, reading)
         return _complete(None, options, table, allow_incomplete=options.allow_incomplete)
-    if not isinstance(source, str | Path):
-        files = tuple(source)
-        table = tidy_table(read_files(files, reading), f"{', '.join(map(str, files))} (joined)", reading)
-        scores = _complete(None, options, table, allow_incomplete=options.allow_incomplete)
-        return replace(scores, files=files)
     path = Path(source)
     if not is_store(path):
         table = load_table(path, reading)
@@ -407,63 +393,25 @@ def without_controls(results: pd.DataFrame) -> pd.DataFrame:
     return results[results["control"] == ""].reset_index(drop=True)
 
 
-def check_analyses(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+def check_analyses(spec: ExperimentSpec) -> None:
     """Refuse analyses that could not be made of the trials of a spec.
-
-    Parameters
-    ----------
-    spec
-        The spec.
-    tasks
-        Facts about its data by task, as `peekbench.data.preflight.describe_tasks` returns them.
 
     Raises
     ------
     SpecError
-        If an analysis needs an arm that the spec lacks, or refuses its options for these tasks, methods and arms.
+        If an analysis needs an arm that the spec lacks, or a score that is not defined for a task.
     """
-    results = make_up_scores(spec, tasks)
     arms = [arm.name for arm in spec.arms]
     for position, analysis in enumerate(spec.analyses):
         if missing := [arm for arm in analysis.entry.arms if arm not in arms]:
             raise SpecError(f"analyses[{position}]: {analysis.use} needs the arm {missing[0]!r}; add it to `arms`")
         score = getattr(analysis.options, "score", "score")
-        scored = results
-        try:
-            if score not in results:
-                for task in spec.tasks:
-                    from peekbench.plugins.scorers import check_score  # noqa: PLC0415 - few reports need scikit-learn
+        if score == "score":
+            continue
+        from peekbench.plugins.scorers import check_score  # noqa: PLC0415 - few reports need scikit-learn
 
-                    check_score(score, load_dataset(spec.source(task)), task.name, None)
-                scored = results.assign(**{score: results["score"]})
-            with suppress(ResultsError):  # which is about the scores
-                run_analysis(analysis, scored, (), Seen(Looks(is_run=True)))
-        except (SpecError, PluginError, ContractError) as error:
-            if not isinstance(error.__cause__, ArithmeticError | LookupError | ValueError):  # which may be about them
+        for task in spec.tasks:
+            try:
+                check_score(score, load_dataset(spec.source(task)), task.name, None)
+            except SpecError as error:
                 raise SpecError(f"analyses[{position}]: {error}") from error
-
-
-def make_up_scores(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Return a results table of the first subsamples of a spec with random scores."""
-    random = np.random.default_rng(0)
-    designs = {}
-    for task in spec.tasks:
-        design = spec.design_of(task)
-        designs[task.name] = design.model_copy(update={"num_subsamples": min(SUBSAMPLES, design.largest)})
-    methods = {method.name: method for method in spec.methods}
-    rows = []
-    for trial in list_trials(designs, list(methods)):
-        draw, method = trial.draw, methods[trial.method]
-        kind = tasks[draw.task]["kind"]
-        num_scored = draw.num_test * (spec.design.crossover or 1)
-        for arm in spec.arms:
-            row: dict[str, Any] = {score.name: random.random() for score in SCORES if kind in score.functions}
-            if "num_correct" in row:
-                row["num_correct"] = random.integers(num_scored + 1)
-                row["score"] = row["num_correct"] / num_scored
-            place = (draw.task, draw.num_train, draw.num_test, draw.subsample, arm.name)
-            row |= dict(zip(("task", "num_train", "num_test", "subsample", "arm"), place, strict=True))
-            row |= {"method": method.name, "model": method.model, "control": method.entry.control}
-            row |= {"num_scored": num_scored, "majority": 0.5, "fit_seconds": 1.0, "predict_seconds": 1.0}
-            rows.append(row | INDEPENDENT)
-    return pd.DataFrame(rows).reindex(columns=list(COLUMN_NAMES)).astype(TYPES)

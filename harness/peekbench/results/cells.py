@@ -55,10 +55,6 @@ from peekbench.results.user_columns import (
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
-LINE_BREAK = "[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
-MAX_NAME = 1000  # characters of a task, method or model
-MAX_LENGTHS = {"looks": 100_000, "text": 1_000_000, "answer": 1_000_000, "label": 1_000_000}
-"""Characters of longer texts; a text can be its own name."""
 MAX_SIZE = 2**53  # larger whole numbers are not exact as float64, and squares and sums of all numbers are finite
 LIMITS = {
     column.name: (max(column.minimum, -MAX_SIZE), min(column.maximum, MAX_SIZE))
@@ -73,8 +69,6 @@ MISSING = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "No
 """Texts that mean a missing number. In columns of texts they are ordinary names."""
 AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroavg", "microavg", "macroaverage"))
 """Normalized names of rows that summarize other rows."""
-SPREADS = frozenset(("std", "sd", "se", "sem", "stderr", "var", "ci", "median", "min", "max"))
-"""Normalized names of further rows that are no draws."""
 MAX_ARMS = 12  # values of a column of arms that a message lists
 
 
@@ -131,17 +125,19 @@ class CellReader:
         """Answers that are not equal to their labels but alike, and count as correct."""
         self._options = options
         self._has_unit = options.region is not None  # scores can then have any size
-        self.drops_empty = options.drops_empty and not roles.named(TEXT.name)
+        self.is_of_texts = roles.source(TEXT.name) is not None
+        """Whether each row is about a single text."""
+        self.drops_empty = options.drops_empty and not self.is_of_texts
         """Whether arms without a score are left out. All arms need the same texts."""
         self._row_numbers = table.index + 1
         if options.tasks:
             self._select_tasks(options.tasks)
-        if roles.named(TEXT.name):
+        if self.is_of_texts:
             self._grades_as_numbers()
 
     def _select_tasks(self, tasks: Collection[str]) -> None:
         """Leave out the rows of other tasks before their cells are checked."""
-        names = self.joined_texts("task")
+        names = self.texts("task")
         known = names.unique().tolist()
         for task in map(key_of, tasks):
             if task not in known:
@@ -153,7 +149,7 @@ class CellReader:
 
     def _grades_as_numbers(self) -> None:
         """Make 1 of correct answers to single texts, and 0 of others, if they are True and False."""
-        for role, (source, *_) in self.roles.sources.items():
+        for role, source in self.roles.sources.items():
             if role.column in ("score", "num_correct"):
                 grades = self.table[source].astype("str").str.casefold()
                 if grades.isin(("true", "false")).all():
@@ -161,11 +157,10 @@ class CellReader:
 
     def grade(self, source: str, sameness: pd.Series[str]) -> None:
         """Replace a column of answers by 1 for those that equal their label or are alike, and 0 for others."""
-        is_alike = sameness == "alike"
-        self.alike_answers = self.table.loc[is_alike, source].astype("str").tolist()
+        self.alike_answers = self.table.loc[sameness == "alike", source].astype("str").tolist()
         self.table = self.table.assign(**{source: (sameness != "different").astype("int64")})
-        sources = {role: names for role, names in self.roles.sources.items() if names != (source,)}
-        self.roles = replace(self.roles, sources={**sources, Role("num_correct"): (source,)})
+        sources = {role: name for role, name in self.roles.sources.items() if name != source}
+        self.roles = replace(self.roles, sources={**sources, Role("num_correct"): source})
 
     def row_numbers(self, positions: Sequence[int] | IntArray) -> list[int]:
         """Return the numbers of rows for messages; the first row below the heading is 1."""
@@ -177,13 +172,19 @@ class CellReader:
         if invalid.any():
             raise self.error(int(invalid.argmax()) % len(self.table), source, *problem)
 
-    def require_numbers(self, source: str, *remedy: str | Argument) -> None:
-        """Refuse the first cell of a column that is empty, or is a text that stands for a missing number."""
-        self.require(~is_absent(self.table[source]), source, "is empty; ", *remedy)
+    def require_filled(self, column: str, *problem: str | Argument) -> None:
+        """Refuse the first missing cell of a column, if the user's table has it."""
+        if (source := self.roles.source(column)) is not None:
+            is_filled = ~self.table[source].map(is_missing).astype("bool")
+            if column in LIMITS:
+                is_filled = ~is_absent(self.table[source])
+            self.require(is_filled, source, "is empty; ", *problem)
 
-    def require_one_spelling(self, source: str) -> None:
+    def require_one_spelling(self, column: str) -> None:
         """Refuse names that are alike."""
-        names = self.texts(source, MAX_LENGTHS["text"])
+        if (source := self.roles.source(column)) is None:
+            return
+        names = self.texts(column)
         for other, name, *_ in find_alike(map(str, names.unique())):
             difference = describe_difference([other, name])
             problem = f"differs from {spell(other)} only by {difference}; write one name in all rows, or rename one"
@@ -257,41 +258,24 @@ class CellReader:
         with np.errstate(over="ignore"):
             return values.where(~is_percentage, (values / 100).round(PERCENT_DIGITS))
 
-    def texts(self, source: str, max_length: int = MAX_NAME) -> pd.Series[str]:
-        """Return the keys of a column of the user, empty where it is missing."""
+    def texts(self, column: str) -> pd.Series[str]:
+        """Return the keys of a column of texts, empty where it is missing."""
+        source = self.roles.sources[Role(column)]
         cells = self.table[source]
         if cells.dtype == "object":
             self.require(cells.map(_is_plain), source, "is not a name; write a text or a number")
         codes, found = pd.factorize(cells.astype("str").where(cells.notna(), ""))
         names = pd.Index([key_of(name) for name in found], dtype="str")
-        texts = pd.Series(names.take(codes), index=cells.index, dtype="str")
-        if max_length == MAX_NAME and names.str.contains(LINE_BREAK).any():
-            self.require(~texts.str.contains(LINE_BREAK), source, "has a line break; write the name on one line")
-        if names.str.len().max() > max_length:
-            self.require(texts.str.len() <= max_length, source, f"has more than {max_length} characters; shorten it")
-        return texts
-
-    def joined_texts(self, column: str) -> pd.Series[str]:
-        """Return the texts of the columns that form one together, such as 'lsa, 100'."""
-        max_length = MAX_LENGTHS.get(column, MAX_NAME)
-        first, *others = (self.texts(source, max_length) for source in self.roles.named(column))
-        for texts in others:
-            both = first + ", " + texts
-            first = both.where((first != "") & (texts != ""), first + texts)
-        return first
+        return pd.Series(names.take(codes), index=cells.index, dtype="str")
 
 
 def _explain_scores(source: str) -> tuple[str | Argument, ...]:
     """Advise a user whose column has scores above 1."""
     arm = (find_role(source) or Role("")).arm
-    of_arm = ""
-    if not arm:
-        of_arm = " (loss_ARM for a column of one arm)"
     return (
-        "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct with one row per "
-        "arm; ",
+        "; counts of correct answers belong in num_correct, or a column such as num_correct_test; ",
         mapping(source, Role(LOSS.name, arm)),
-        f"{of_arm} is for scores of which lower is better, and ",
+        " is for scores of which lower is better, and ",
         REGION,
         " for a unit of your own: the largest bias that is negligible",
     )
@@ -352,15 +336,15 @@ def read_trials(reader: CellReader) -> pd.DataFrame:
     """Return the columns that are not of one arm, and the arm if each row has one."""
     trials = pd.DataFrame(index=reader.table.index)
     for column, default in (TEXT_DEFAULTS | {METRIC.name: ""}).items():
-        if reader.roles.named(column):
-            trials[column] = reader.joined_texts(column)
+        if reader.roles.source(column) is not None:
+            trials[column] = reader.texts(column)
         elif column != "arm":
             trials[column] = pd.Series(default, index=trials.index, dtype="str")
     for column in (*SIZES, "num_scored"):
         trials[column] = reader.column(column)
         if trials[column].notna().any():
-            (source,) = reader.roles.named(column)
-            reader.require_numbers(source, "fill it in as in other rows, or use ", ignoring(source))
+            source = reader.roles.sources[Role(column)]
+            reader.require_filled(column, "fill it in as in other rows, or use ", ignoring(source))
     trials[MAJORITY] = reader.column(MAJORITY)
     if "arm" in trials.columns:
         trials["arm"] = _read_arm_names(trials["arm"], reader)
@@ -372,7 +356,7 @@ def read_trials(reader: CellReader) -> pd.DataFrame:
 
 def _read_arm_names(cells: pd.Series[str], reader: CellReader) -> pd.Series[str]:
     """Return the arms of the rows, with values that the user renames."""
-    (source,), renamed = reader.roles.named("arm"), reader.roles.arm_names
+    source, renamed = reader.roles.sources[Role("arm")], reader.roles.arm_names
     values = [str(value) for value in cells.unique()]
     for name, arm in renamed.items():
         if name not in values:
@@ -398,9 +382,7 @@ def _check_names(trials: pd.DataFrame, reader: CellReader) -> None:
     fill_in = "is empty, but other rows have a name; fill in every cell, also below merged cells"
     has_model = (trials["model"] != "").groupby(trials["method"]).transform("any")
     is_average = trials["task"].map(normalize).isin(AVERAGES)
-    first_metric = trials.groupby("task")["metric"].transform("first")
-    first_control = trials.groupby("method")["control"].transform("first")
-    checks = (
+    checks = [
         ("task", trials["task"] != "", "is empty; name the task"),
         ("method", trials["method"] != "", fill_in),
         ("model", (trials["model"] != "") | ~has_model, fill_in),
@@ -410,58 +392,35 @@ def _check_names(trials: pd.DataFrame, reader: CellReader) -> None:
             "is an average of other tasks, which would count twice; delete its rows, or rename the task",
         ),
         ("metric", trials["metric"] != "", "is empty; name the metric, or ignore the column"),
-        (
-            "metric",
-            trials["metric"] == first_metric,
-            "differs from the first row of its task, so scores are not comparable; give one metric for each task",
-        ),
-        (
-            "independent_tasks",
-            trials["independent_tasks"].isin(("", "yes")),
-            "is neither 'yes' nor empty; write 'yes' if different tasks have independent draws, or leave it empty",
-        ),
-        (
-            "control",
-            trials["control"].isin(get_args(Control)),
-            "is neither 'negative' nor 'positive'; leave it empty for methods that are not controls",
-        ),
-        (
-            "control",
-            trials["control"] == first_control,
-            "differs from the first row of its method; use one value for all rows of a method",
-        ),
-    )
+        ("independent_tasks", trials["independent_tasks"].isin(("", "yes")), "is neither 'yes' nor empty; correct it"),
+        ("control", trials["control"].isin(get_args(Control)), "is not 'negative', 'positive' or empty; correct it"),
+    ]
+    for column, place in (("metric", "task"), ("control", "method")):
+        is_first = trials[column] == trials.groupby(place)[column].transform("first")
+        checks.append((column, is_first, f"differs from the first row of its {place}; give one for each {place}"))
     for column, is_valid, problem in checks:
         if (source := reader.roles.source(column)) is not None:
             reader.require(is_valid, source, problem)
     for column in ("task", "method", "model"):
-        for source in reader.roles.named(column):
-            reader.require_one_spelling(source)
+        reader.require_one_spelling(column)
 
 
 def read_subsamples(reader: CellReader) -> pd.Series[int]:
     """Return the numbers of the subsamples.
 
-    Whole numbers are kept. Texts, negative or very large numbers, and combinations of columns are numbered in their
-    sorted order, if the user named the columns.
+    Whole numbers are kept. Texts and negative or very large numbers are numbered in their sorted order, if the user
+    named the column.
     """
-    first, *others = names = reader.roles.named("subsample")
-    for name in names:
-        reader.require_numbers(name, "number every row, or none, and delete rows that are not draws, such as means")
-        if name in reader.roles.mapped:
-            is_summary = reader.texts(name).map(normalize).isin(AVERAGES | SPREADS)
-            reader.require(~is_summary, name, "summarizes other rows; delete its rows, or rename the draw")
-    numbers = to_floats(reader.table[first])
-    if first not in reader.roles.mapped:
+    source = reader.roles.sources[Role("subsample")]
+    reader.require_filled("subsample", "number every row, or none, and delete rows that are not draws, such as means")
+    numbers = to_floats(reader.table[source])
+    if source not in reader.roles.mapped:
         problem = "is not a whole number; number the draws, delete rows that are not draws, or name them with "
-        reader.require(numbers == numbers.round(), first, problem, mapping(first, "subsample"))
+        reader.require(numbers == numbers.round(), source, problem, mapping(source, "subsample"))
         return reader.column("subsample")
-    if not others and (numbers == numbers.round()).all() and numbers.between(0, MAX_SIZE).all():
+    if (numbers == numbers.round()).all() and numbers.between(0, MAX_SIZE).all():
         return numbers.astype("Int64")
-    ranks = pd.DataFrame({name: rank(reader.table[name]) for name in names})
-    if not others:
-        return ranks[first].astype("Int64")
-    return ranks.groupby(list(names)).ngroup().astype("Int64")
+    return pd.Series(rank(reader.table[source]), dtype="Int64")
 
 
 def read_arms(reader: CellReader, trials: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:

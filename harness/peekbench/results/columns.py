@@ -23,15 +23,12 @@ __all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "descr
 
 MAX_SHOWN = 100  # characters of a cell in a message
 MAX_QUOTED = 30  # names listed in a message
-BY_ORDER = "rows paired by their order, on request"
 BY_TEXT = "no column numbers several subsamples, so each text is one, and arms and methods are paired by text"
 BY_ROW = "no column numbers the subsamples, so arms are paired by row and methods are not paired"
 WARNINGS_OF_PAIRING = {
     BY_TEXT: "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
     "fitted models, and not for models that are trained again. Several runs of each arm, such as training seeds, would "
     "show both.",
-    BY_ORDER: "Rows were paired by their order in the table, on request. If arms or methods have "
-    "their rows in different orders, all intervals are wrong.",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -18,7 +18,6 @@ from peekbench.results.paired_effects import plain_cell
 from peekbench.results.user_columns import ALLOW_INCOMPLETE
 
 MAX_LISTED = 5  # gaps listed in a message
-MAX_GAPS = 10_000  # gaps that are counted; a table can have as many as methods times tasks
 
 
 def join_sizes(results: pd.DataFrame) -> pd.DataFrame:
@@ -73,9 +72,7 @@ def only_complete(
     if not gaps:
         return results, ()
     lines = "\n  ".join(gaps[:MAX_LISTED])
-    if len(gaps) == MAX_GAPS:
-        lines += f"\n  ... and at least {len(gaps) - MAX_LISTED} more"
-    elif len(gaps) > MAX_LISTED:
+    if len(gaps) > MAX_LISTED:
         lines += f"\n  ... and {len(gaps) - MAX_LISTED} more"
     complete = drop_incomplete(results)
     add_rows, pair_rows = "Add the missing rows", "give the rows of a draw the same number in all arms"
@@ -86,8 +83,7 @@ def only_complete(
     if not allow_incomplete:
         problem, effect = f"the design has missing trials:\n  {lines}\n{add_rows}; ", " analyzes the complete trials"
         raise ResultsError(problem, ALLOW_INCOMPLETE, f"{effect} and says so in the report")
-    lost = _name_lost(results, complete, planned)
-    return complete, (f"The design has missing trials, and only complete trials were analyzed{lost}:\n  {lines}",)
+    return complete, (f"The design has missing trials, and only complete trials were analyzed:\n  {lines}",)
 
 
 def lack_only_failed(results: pd.DataFrame, planned: Sequence[Trial], failed: Collection[str]) -> bool:
@@ -95,18 +91,6 @@ def lack_only_failed(results: pd.DataFrame, planned: Sequence[Trial], failed: Co
     expected = Counter(trial.method for trial in planned if trial.method not in failed)
     finished = results.drop_duplicates(list(TRIAL))["method"].value_counts()
     return bool(failed) and all(finished.get(method, 0) >= number for method, number in expected.items())
-
-
-def _name_lost(results: pd.DataFrame, complete: pd.DataFrame, planned: Sequence[Trial]) -> str:
-    """Return the tasks and methods without a complete trial, to follow the statement that trials are missing."""
-    names = {
-        "task": {*results["task"], *(trial.draw.task for trial in planned)} - {*complete["task"]},
-        "method": {*results["method"], *(trial.method for trial in planned)} - {*complete["method"]},
-    }
-    lost = [f"{pluralize(len(some), noun)} ({quoted(sorted(some))})" for noun, some in names.items() if some]
-    if not lost:
-        return ""
-    return f", which leaves out {' and '.join(lost)}"
 
 
 def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts_as_draws: bool = False) -> list[str]:
@@ -119,14 +103,13 @@ def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts
     Returns
     -------
     list of str
-        One line for each affected task and configuration; at most `MAX_GAPS`.
+        One line for each affected task and configuration.
     """
-    gaps = (
+    return [
         f"{_describe_place(configuration, task)}: {_count_missing(missing, numbers)}"
         for configuration, task, numbers, complete in _compare(results, planned, has_texts_as_draws=has_texts_as_draws)
         if (missing := numbers - complete)
-    )
-    return list(islice(gaps, MAX_GAPS))
+    ]
 
 
 def _compare(

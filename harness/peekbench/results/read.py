@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from peekbench.records.answers import GRADED, Predicted
 from peekbench.records.data import Answers, FloatArray, TableKeywords, TableOptions
 from peekbench.records.scores import average_sets
 from peekbench.records.trials import Draw, Trial
-from peekbench.results.cells import natural_key, refuse_duplicates
+from peekbench.results.cells import natural_key
 from peekbench.results.columns import (
     COLUMN_NAMES,
     INDEPENDENT,
@@ -36,11 +36,9 @@ from peekbench.results.columns import (
     SIZES,
     TEXT_DEFAULTS,
     TYPES,
-    quoted,
 )
 from peekbench.results.recorded_looks import write_looks
 from peekbench.results.tidying import TidyTable, tidy_table
-from peekbench.results.user_columns import find_role
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
 from peekbench.store.schema import size_of_sets
@@ -48,7 +46,6 @@ from peekbench.store.schema import size_of_sets
 STUDY_FILE = "accuracies.csv"
 STUDY_COLUMNS = ("num_classes", "majority_all")
 """Columns of the study's files that describe the data of the task and are not used."""
-MAX_ROWS = 10_000_000  # a small Parquet file can declare billions
 MAX_MESSAGE = 500  # characters of another library's message
 MAX_LINE = 2**30  # characters; a file of JSON can have a single line
 FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
@@ -228,54 +225,27 @@ def read_file(path: Path) -> pd.DataFrame:
     Raises
     ------
     ResultsError
-        If the file cannot be read, or is too large.
+        If the file cannot be read.
     """
     suffix = suffix_of(path)
     check_regular(path)
     try:
         _refuse_log(path)
         if suffix in (".parquet", ".pq"):
-            with path.open("rb") as file:
-                return _read_parquet(file, str(path))
+            return pd.read_parquet(path)
         if suffix in DELIMITERS:
             return _read_csv(path, DELIMITERS[suffix])
         if suffix in (".jsonl", ".ndjson", ".json"):
-            return _read_json(path)
+            return pd.DataFrame.from_records([row for _, row in read_objects(_lines(path), str(path))])
     except DataError as error:
         raise ResultsError(str(error)) from error
+    except ImportError as error:
+        problem = "cannot be read, because pyarrow is missing; install it with `pip install 'peekbench[parquet]'`"
+        raise ResultsError(f"{path} {problem}") from error
     except (OSError, ValueError, csv.Error, RecursionError) as error:
         message = str(error)[:MAX_MESSAGE]
         raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file?") from error
     raise ResultsError(f"{path}: neither a store nor a {FORMATS} file; convert it to one of these")
-
-
-def read_files(paths: Sequence[Path], options: TableOptions) -> pd.DataFrame:
-    """Read several files as one table. If no column names the task, it is the name of the file without its suffix.
-
-    Raises
-    ------
-    ResultsError
-        If the columns of the files differ, or two files have the same name.
-    """
-    tables = {path: read_file(path) for path in paths}
-    first, *others = tables
-    names = set(tables[first].columns)
-    for path in others:
-        if different := names ^ set(tables[path].columns):
-            raise ResultsError(
-                f"{path}: its columns are not those of {first}, which differ by {quoted(sorted(different))}; give "
-                "tables with the same columns, or analyze them one by one"
-            )
-    meanings = {options.columns.get(name) or str(find_role(name)) for name in names - {*options.ignored}}
-    if "task" in meanings:
-        return pd.concat(tables.values(), ignore_index=True)
-    tasks = {path: path.name.removesuffix(path.suffix).removesuffix(suffix_of(path)) for path in paths}
-    if len(set(tasks.values())) < len(paths):
-        raise ResultsError(
-            f"no column names the task, and several files have the same name, {quoted(tasks.values())}; rename them "
-            "after their tasks, or add a column 'task'"
-        )
-    return pd.concat([table.assign(task=tasks[path]) for path, table in tables.items()], ignore_index=True)
 
 
 def check_regular(path: Path) -> None:
@@ -325,37 +295,7 @@ def _read_csv(path: Path, delimiters: str) -> pd.DataFrame:
                 f"{len(rows[0])}; correct the row or the header, and quote cells that contain {separator!r}, such as "
                 "numbers with a decimal comma"
             )
-        _check_size(len(rows) - 1, origin)
-    names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(next(iter(rows), ()))]
-    refuse_duplicates(names, origin)
-    return pd.DataFrame(rows[1:], columns=names, dtype="str")
-
-
-def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
-    def check(names: list[str], num_rows: int) -> None:
-        refuse_duplicates(names, origin)
-        _check_size(num_rows, origin)
-
-    try:
-        from peekbench.data.parquet import read_frame  # noqa: PLC0415 - pyarrow is optional
-    except ModuleNotFoundError as error:
-        problem = "cannot be read, because pyarrow is missing; install it with `pip install 'peekbench[parquet]'`"
-        raise ResultsError(f"{origin} {problem}") from error
-    return read_frame(source, origin, check)
-
-
-def _read_json(path: Path) -> pd.DataFrame:
-    """Read a list of objects, or lines with one object each."""
-    rows: list[dict[str, Any]] = []
-    for _, row in read_objects(_lines(path), str(path)):
-        rows.append(row)
-        _check_size(len(rows), str(path))
-    return pd.DataFrame.from_records(rows)
-
-
-def _check_size(num_rows: int, origin: str) -> None:
-    if num_rows > MAX_ROWS:
-        raise ResultsError(f"{origin} has more than {MAX_ROWS:,} rows; analyze parts of it")
+    return pd.DataFrame(rows[1:], columns=next(iter(rows), None), dtype="str")
 
 
 def read_tree(root: Path) -> pd.DataFrame:

@@ -8,7 +8,6 @@ draw, its texts are the draws: nothing else can tell how much a score varies.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +19,9 @@ from peekbench.data.label_sets import is_label_set
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.identity import compare, key_of, normalize
-from peekbench.records.data import Answers, FloatArray, IntArray, TableOptions
+from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.scores import SCORES
-from peekbench.results.cells import CellReader, natural_key, to_floats
+from peekbench.results.cells import CellReader, natural_key
 from peekbench.results.columns import (
     ANSWER,
     COLUMN_NAMES,
@@ -30,19 +29,16 @@ from peekbench.results.columns import (
     FIT,
     GROUP,
     LABEL,
-    SCORE_SOURCES,
     TEXT,
     TRIAL,
-    quoted,
     short,
 )
-from peekbench.results.user_columns import ignoring, is_missing, mapping
+from peekbench.results.user_columns import Role
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
 MEANS = ("score", *(score.name for score in SCORES if score.is_mean))
 """Measures of all texts that are means of those of single texts."""
-WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 ARM = (*TRIAL, "arm")
 TASK = (*CONFIGURATION, "task")
 
@@ -116,28 +112,12 @@ def read_texts(reader: CellReader) -> RowTexts | None:
     Raises
     ------
     ResultsError
-        If a cell is empty, or is neither a text nor a number, a column of fits or groups has no texts, or the groups
-        of a text differ.
+        If a cell is empty, or is neither a text nor a number, or the groups of a text differ.
     """
-    sources = reader.roles.named(TEXT.name)
-    for column, what in ((FIT, "tells fits apart"), (GROUP, "names groups")):
-        if not sources and (given := reader.roles.source(column.name)):
-            raise ResultsError(
-                f"{reader.origin}: the column {short(given)!r} {what}, and no column names the texts of the rows; name "
-                "it with ",
-                mapping("COLUMN", TEXT.name),
-                ", or use ",
-                ignoring(given),
-            )
-    if not sources:
+    if not reader.is_of_texts:
         return None
-    for source in (*sources, *reader.roles.named(GROUP.name)):
-        is_filled = ~reader.table[source].map(is_missing).astype("bool")
-        problem = "is empty; name the text of each row, and delete rows that are not about a text"
-        if source not in sources:
-            problem = "is empty; name the group of each text, such as its own name"
-        reader.require(is_filled, source, problem)
-    codes, found = pd.factorize(reader.joined_texts(TEXT.name))
+    reader.require_filled(TEXT.name, "name the text of each row, and delete rows that are not about a text")
+    codes, found = pd.factorize(reader.texts(TEXT.name))
     names = sorted(map(str, found), key=natural_key)
     positions = {name: position for position, name in enumerate(names)}
     numbers = np.array([positions[str(name)] for name in found], dtype=np.int64)[codes]
@@ -145,15 +125,21 @@ def read_texts(reader: CellReader) -> RowTexts | None:
 
 
 def _read_groups(reader: CellReader) -> IntArray | None:
-    source = reader.roles.source(GROUP.name)
-    if source is None:
+    if reader.roles.source(GROUP.name) is None:
         return None
-    groups: IntArray = pd.factorize(reader.joined_texts(GROUP.name))[0].astype(np.int64)
-    reader.require_one_spelling(source)
-    texts = [reader.joined_texts(name) for name in ("task", TEXT.name)]
-    first = pd.Series(groups).groupby(texts, sort=False).transform("first")
-    reader.require(first == groups, source, "differs from the group of the same text in an earlier row; correct one")
+    reader.require_filled(GROUP.name, "name the group of each text, such as its own name")
+    reader.require_one_spelling(GROUP.name)
+    names = reader.texts(GROUP.name)
+    _require_same(reader, GROUP.name, names)
+    groups: IntArray = pd.factorize(names)[0].astype(np.int64)
     return groups
+
+
+def _require_same(reader: CellReader, column: str, values: pd.Series[Any]) -> None:
+    """Refuse values that differ between rows of the same text."""
+    first = values.groupby([reader.texts(name) for name in ("task", TEXT.name)], sort=False).transform("first")
+    problem = f"differs from the {column} of the same text in an earlier row; correct one"
+    reader.require(values == first, reader.roles.sources[Role(column)], problem)
 
 
 def grade_answers(reader: CellReader) -> None:
@@ -162,42 +148,20 @@ def grade_answers(reader: CellReader) -> None:
     Raises
     ------
     ResultsError
-        If a cell is empty, a column is missing, answers and labels contradict the scores beside them, the labels of a
-        text differ, or no answer is a label.
+        If a cell is empty, the labels of a text differ, or no answer is a label.
     """
-    answer, label, text = (reader.roles.source(column.name) for column in (ANSWER, LABEL, TEXT))
-    given = next(filter(None, (reader.roles.source(name) for name in SCORE_SOURCES if name != ANSWER.name)), None)
-    if label is None and (answer is None or (given is not None and text is not None)):  # answers that were graded
+    answer, label = (reader.roles.source(column.name) for column in (ANSWER, LABEL))
+    if answer is None or label is None:
         return
-    if answer is None or label is None or text is None:
-        missing = next(column for column in (ANSWER, LABEL, TEXT) if not reader.roles.named(column.name))
-        found = [name for name in (answer, label) if name is not None]
-        raise ResultsError(
-            f"{reader.origin}: no column has the {missing.name} of each row, beside {quoted(found)}; name it with ",
-            mapping("COLUMN", missing.name),
-            ", or ignore these",
-            added=TableOptions(ignore=found),
-        )
     _name_label_sets(reader, (answer, label))
-    for source, remedy in ((label, "add it"), (answer, "add it, or write any word that is no label")):
-        reader.require(~reader.table[source].map(is_missing).astype("bool"), source, f"is empty; {remedy}")
-    answers, labels = (reader.joined_texts(column.name) for column in (ANSWER, LABEL))
-    texts = pd.DataFrame({"task": reader.joined_texts("task"), "text": reader.joined_texts(TEXT.name)})
-    first = labels.groupby([texts["task"], texts["text"]], sort=False).transform("first")
-    reader.require(labels == first, label, "differs from the label of the same text in an earlier row; correct one")
+    reader.require_filled(LABEL.name, "add it")
+    reader.require_filled(ANSWER.name, "add it, or write any word that is no label")
+    answers, labels = (reader.texts(column.name) for column in (ANSWER, LABEL))
+    _require_same(reader, LABEL.name, labels)
     sameness = _compare(answers, labels)
-    if given is not None:
-        grades = to_floats(reader.table[given])
-        agrees = (sameness == "alike") | (grades == (sameness == "equal")) | (not grades.isin((0.0, 1.0)).all())
-        problem = (
-            f"contradicts the columns {quoted([answer, label])}, which are different or equal; correct one, or use "
-        )
-        reader.require(agrees, given, problem, ignoring(given))
-        return
     if (sameness == "different").all() and set(map(normalize, answers)).isdisjoint(map(normalize, labels.unique())):
         problem = f"is none of the labels, and neither is any other answer; write answers as {short(label)!r} does"
         raise reader.error(0, answer, problem)
-    _refuse_shifted(answers, labels, reader, (answer, label))
     reader.grade(answer, sameness)
 
 
@@ -205,25 +169,6 @@ def _compare(answers: pd.Series[str], labels: pd.Series[str]) -> pd.Series[str]:
     """Return whether the answer and the label of each row are equal, alike or different."""
     pairs = pd.Series(list(zip(answers, labels, strict=True)), index=answers.index)
     return pairs.map({pair: compare(*pair) for pair in set(pairs)})
-
-
-def _refuse_shifted(answers: pd.Series[str], labels: pd.Series[str], reader: CellReader, names: Sequence[str]) -> None:
-    """Refuse answers that count classes from another number than consecutive labels do."""
-    numbers, known = ({*of_rows.unique()} for of_rows in (answers, labels))
-    if not all(map(WHOLE_NUMBER.fullmatch, numbers | known)):
-        return
-    numbers, known = ({*map(int, of_rows)} for of_rows in (numbers, known))
-    if len(known) < 2 or max(known) - min(known) != len(known) - 1 or numbers <= known:
-        return
-    for shift, remedy in ((1, "subtract 1 from"), (-1, "add 1 to")):
-        if numbers <= {number + shift for number in known}:
-            answer, label = names
-            outside = str(next(iter(numbers - known)))
-            problem = (
-                f"is none of the labels, which {short(label)!r} numbers from {min(known)} to {max(known)}; the answers "
-                f"are from {min(numbers)} to {max(numbers)}. Number both alike: {remedy} {short(answer)!r}"
-            )
-            reader.require(answers != outside, answer, problem)
 
 
 def _name_label_sets(reader: CellReader, sources: Sequence[str]) -> None:
@@ -254,9 +199,9 @@ def average_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:
     ResultsError
         If a fit answers a text twice in an arm, fewer fits answer some texts than others, or there is one division.
     """
-    (source,) = reader.roles.named(FIT.name)
+    source = reader.roles.sources[Role(FIT.name)]
     keys = [*ARM, TEXT.name]
-    fits = np.tile(reader.joined_texts(FIT.name), len(rows) // len(reader.table))
+    fits = np.tile(reader.texts(FIT.name), len(rows) // len(reader.table))
     is_repeated = pd.Series(rows.assign(**{FIT.name: fits}).duplicated([*keys, FIT.name]).to_numpy())
     reader.require(~is_repeated[: len(reader.table)], source, "answers the same text twice in an arm; delete one row")
     of_fits = rows.assign(**{FIT.name: fits}).groupby(list(ARM), sort=False, dropna=False)[FIT.name]
@@ -365,23 +310,23 @@ def _check_arms(rows: pd.DataFrame, names: Sequence[str], origin: str) -> None:
 def _check_sizes(arms: pd.DataFrame, counts: IntArray, origin: str) -> None:
     """Refuse draws of a task with different numbers of texts, and sizes that are not these numbers."""
     given, answers = (arms[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("num_test", ANSWERS))
-    is_wrong = ~np.isnan(given) & (given != answers) & (given != counts)
-    if is_wrong.any():
-        position = int(is_wrong.argmax())
-        raise ResultsError(
-            f"{origin}: {_describe(arms.iloc[position])}: num_test is {arms['num_test'].iloc[position]}, and there are "
-            f"rows of {pluralize(int(counts[position]), 'text')}; add the missing rows, or leave out num_test, which "
-            "rows of texts do not need"
-        )
     smallest = arms.assign(count=counts).groupby(list(TASK), sort=False, dropna=False)["count"].transform("min")
-    is_larger = (counts != smallest).to_numpy()
-    if is_larger.any():
-        position = int(is_larger.argmax())
-        raise ResultsError(
-            f"{origin}: {_describe(arms.iloc[position])} has {pluralize(int(counts[position]), 'text')}, and other "
-            f"subsamples of this task and method have {smallest[position]}; give all the same number, or add num_test "
-            "if the design has several sizes"
-        )
+    for is_wrong, problem in (
+        (
+            ~np.isnan(given) & (given != answers) & (given != counts),
+            "and num_test is another number; add the missing rows, or leave out num_test",
+        ),
+        (
+            (counts != smallest).to_numpy(),
+            "but other subsamples have fewer; give all the same number, or add num_test if the design has several",
+        ),
+    ):
+        if is_wrong.any():
+            position = int(is_wrong.argmax())
+            raise ResultsError(
+                f"{origin}: {_describe(arms.iloc[position])} has rows of {pluralize(int(counts[position]), 'text')}, "
+                f"{problem}"
+            )
 
 
 def _describe(arm: pd.Series[Any]) -> str:

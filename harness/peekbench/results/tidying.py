@@ -10,10 +10,9 @@ import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
 from peekbench.records.data import Predictions, TableKeywords, TableOptions
-from peekbench.results.cells import CellReader, plain_table, rank, read_arms, read_subsamples, read_trials, to_floats
+from peekbench.results.cells import CellReader, plain_table, rank, read_arms, read_subsamples, read_trials
 from peekbench.results.columns import (
     ARM_MEASURES,
-    BY_ORDER,
     BY_ROW,
     BY_TEXT,
     COLUMN_NAMES,
@@ -22,7 +21,6 @@ from peekbench.results.columns import (
     GROUP,
     INDEPENDENT,
     LOSS,
-    PROBABILITY,
     SCORE_SOURCES,
     TEXT,
     TRIAL,
@@ -44,18 +42,13 @@ from peekbench.results.user_columns import (
     refuse_unknown,
 )
 
-PAIR_BY_ORDER = TableOptions(pair_by_order=True).argument
 PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
 DECIMALS = range(2, 6)
 """Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
 FLOAT_ERROR = 1e-7
 """Largest error of a score in single precision."""
-MIN_AVERAGED = 4  # numbers of draws, among which one can be that of a mean
-MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
-MAX_LISTED = 3  # rows that a message lists
-NUMBERS_OF_DRAWS = ("division", "fold", "draw", "split")  # columns that may number subsamples
-NAME_FITS = ", name the fits in a column 'fit' if several fits answer a text"
+NAME_FITS = ", name the fits in a column 'fit' if several fits answer a text,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +113,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     grade_answers(reader)
     trials = read_trials(reader)
     texts = read_texts(reader)
-    subsamples, pairing = _number_rows(reader, trials, texts, pair_by_order=options.pair_by_order)
-    refuse_unknown(reader.table, roles, origin)
+    subsamples, pairing = _number_rows(reader, trials, texts)
+    refuse_unknown(roles, origin)
     rows = read_arms(reader, trials, options.arms)
     num_arms = len(rows) // len(trials)
     if texts is None:
@@ -131,16 +124,12 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         rows[TEXT.name] = np.tile(texts.numbers, num_arms)
         if texts.groups is not None:
             rows[GROUP.name] = np.tile(texts.groups, num_arms)
-    if source := roles.source("subsample"):
-        _refuse_means(rows, reader, source)
-    if pairing in (BY_ORDER, BY_ROW):
-        _refuse_copies(trials, rows, origin)
     if subsamples is None:
         subsamples = number_by_content(trials, rows["score"].to_numpy().reshape(num_arms, len(trials)))
     rows["subsample"] = pd.concat([subsamples] * num_arms).array
     num_empty = int(rows["score"].isna().sum())
     rows = rows[rows["score"].notna()]
-    has_fits = bool(roles.named(FIT.name))
+    has_fits = roles.source(FIT.name) is not None
     if has_fits:
         rows = average_fits(rows, reader)
     results = sort_rows(rows)
@@ -158,14 +147,10 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     if options.independent_tasks or has_texts_as_draws or pairing == BY_ROW:  # the last has no numbers that tasks share
         results = results.assign(**INDEPENDENT)
     results = state_earlier(results, options.earlier_numbers, origin)
-    assigned = [
-        (name, role) for role, names in roles.sources.items() for name in names if role.column != PROBABILITY.name
-    ]
     use = ColumnUse(
-        used=tuple(name for name, role in assigned if name == str(role)),
-        mapped={name: str(role) for name, role in assigned if name != str(role)} | dict(roles.arm_names),
-        ignored=dict.fromkeys(roles.ignored, "by request")
-        | dict.fromkeys(roles.named(PROBABILITY.name), "not a score"),
+        used=tuple(name for role, name in roles.sources.items() if name == str(role)),
+        mapped={name: str(role) for role, name in roles.sources.items() if name != str(role)} | dict(roles.arm_names),
+        ignored=roles.ignored,
         percentages=tuple(sorted(reader.percentages)),
         pairing=pairing,
         not_like_accuracy=explain_unit(results, roles, origin),
@@ -178,35 +163,34 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
 
 
-def _number_rows(
-    reader: CellReader, trials: pd.DataFrame, texts: RowTexts | None, *, pair_by_order: bool
-) -> tuple[pd.Series[int] | None, str]:
+def _number_rows(reader: CellReader, trials: pd.DataFrame, texts: RowTexts | None) -> tuple[pd.Series[int] | None, str]:
     """Return the number of the subsample of each row, and how rows are paired if the user's table has no such number.
 
     None instead of numbers: each row of a table with columns of arms is a draw of its own.
     """
-    if source := reader.roles.source("subsample"):
-        if pair_by_order:
-            raise ResultsError(
-                f"{reader.origin}: ",
-                PAIR_BY_ORDER,
-                f" is given, but the column {short(source)!r} numbers the subsamples; remove the option, or use ",
-                ignoring(source),
-            )
+    if reader.roles.source("subsample") is not None:
         return read_subsamples(reader), ""
     places = trials[[name for name in (*PLACE, "arm") if name in trials]]
     if texts is not None:
         places = places.assign(text=texts.numbers)
-        if reader.roles.named(FIT.name):
-            places = places.assign(fit=reader.joined_texts(FIT.name))
+        if reader.roles.source(FIT.name) is not None:
+            places = places.assign(fit=reader.texts(FIT.name))
     numbers = places.groupby(list(places.columns), dropna=False, sort=False).cumcount().astype("Int64")
     if not numbers.any():
         return numbers, ""
-    if pair_by_order:
-        return numbers, BY_ORDER
     if reader.roles.arms and texts is None:
         return None, BY_ROW
-    raise _unnumbered(reader, places)
+    groups = places.groupby(list(places.columns), dropna=False, sort=False).ngroup()
+    same = np.flatnonzero(groups == groups[groups.duplicated(keep=False)].iloc[0])
+    rows, listed = ", ".join(map(str, reader.row_numbers(same[:2]))), ", ".join(places.columns)
+    raise ResultsError(
+        f"{reader.origin}: {len(same):,} rows have the same {listed} (rows {rows} ...), and no column numbers the "
+        "subsamples, so it is unknown which rows of the arms belong together. Add a column 'subsample', or name yours "
+        "with ",
+        mapping("COLUMN", "subsample"),
+        NAME_FITS,
+        added=TableOptions(dict.fromkeys(reader.roles.unknown, "MEANING")),
+    )
 
 
 def number_by_content(trials: pd.DataFrame, scores: np.ndarray[Any, Any]) -> pd.Series[int]:
@@ -233,79 +217,17 @@ def number_by_content(trials: pd.DataFrame, scores: np.ndarray[Any, Any]) -> pd.
     return (configuration * (position.max() + 1) + position).astype("Int64")
 
 
-def _unnumbered(reader: CellReader, places: pd.DataFrame) -> ResultsError:
-    """Return an error about several rows of the same arm, which no column pairs with rows of other arms."""
-    groups = places.groupby(list(places.columns), dropna=False, sort=False).ngroup()
-    same = np.flatnonzero(groups == groups[groups.duplicated(keep=False)].iloc[0])
-    rows = ", ".join(map(str, reader.row_numbers(same[:MAX_LISTED])))
-    if len(same) > MAX_LISTED:
-        rows += ", ..."
-    place, fits = "task, method, model, sizes", ""
-    if "text" in places:
-        place, fits = f"{place}, text", NAME_FITS
-    if "fit" in places:
-        place, fits = f"{place}, fit", ""
-    unknown = dict.fromkeys(reader.roles.unknown, "MEANING")
-    unknown |= {name: "subsample" for name in unknown if name.lower() in NUMBERS_OF_DRAWS}
-    return ResultsError(
-        f"{reader.origin}: {len(same):,} rows have the same {place} and arm (rows {rows}), and no "
-        "column numbers the subsamples, so it is unknown which rows belong together. Add a column 'subsample', name "
-        "yours with ",
-        mapping("COLUMN", "subsample"),
-        fits,
-        ", or, if the rows of all arms have the same order, pair them by it with ",
-        PAIR_BY_ORDER,
-        added=TableOptions(unknown, pair_by_order=not unknown),
-    )
-
-
-def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> None:
-    """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
-    scores = rows["score"].to_numpy().reshape(-1, len(trials))
-    distinct = trials.assign(**{f"score {number}": column for number, column in enumerate(scores)})
-    counts = distinct.groupby(list(distinct.columns), dropna=False).size()
-    if len(counts) >= MIN_COPIED and counts.min() > 1:
-        raise ResultsError(
-            f"{origin}: each row occurs at least {counts.min()} times, and no column numbers the draws; delete the "
-            "copies, or add a column 'subsample' with the number of the draw if these are different draws"
-        )
-
-
-def _refuse_means(rows: pd.DataFrame, reader: CellReader, source: str) -> None:
-    """Refuse draws whose numbers are far from all others, such as -1, and whose scores are the means of the others."""
-    numbers = to_floats(reader.table[source])
-    order = np.unique(numbers.dropna())
-    if len(order) < MIN_AVERAGED:
-        return
-    place = [*PLACE, "arm"]
-    of_rows = np.tile(numbers.to_numpy(), len(rows) // len(numbers))
-    for number, gap in ((order[0], order[1] - order[0]), (order[-1], order[-1] - order[-2])):
-        if gap <= len(order) and number >= 0:
-            continue
-        is_it = of_rows == number
-        others = rows.assign(score=rows["score"].mask(is_it))
-        means = others.groupby(place, dropna=False)["score"].agg(["mean", "std"])
-        found = rows[is_it].merge(means, left_on=place, right_index=True)
-        is_mean = (found["score"] - found["mean"]).abs() <= last_decimal(rows)[is_it] / 2 + FLOAT_ERROR
-        if is_mean.all() and (found["std"] > 0).any():
-            problem = "numbers rows with the means of the others; delete them, or give the draws consecutive numbers"
-            reader.require(numbers != number, source, problem)
-
-
 def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:
-    place, listed, fits = [*TRIAL, "arm"], "task, method, model, sizes and arm", ""
-    source = reader.roles.source("subsample")
+    place, column = [*TRIAL, "arm"], "subsample"
     if TEXT.name in rows:
-        place, listed = [*place, TEXT.name], "task, method, model, sizes, subsample and arm"
-        source = reader.roles.source(TEXT.name)
-        if not reader.roles.named(FIT.name):
-            fits = NAME_FITS
+        place, column = [*place, TEXT.name], TEXT.name
+    source = reader.roles.source(column)
     assert source is not None  # other numbers are distinct
     raise reader.error(
         int(rows.duplicated(place).to_numpy().argmax()) % len(reader.table),
         source,
-        f"is duplicated for the same {listed}; number the subsamples{fits}, or name the columns that distinguish the "
-        "rows, such as ",
+        f"is duplicated for the same {', '.join(name for name in place if name != column)}; number the subsamples"
+        f"{NAME_FITS}, or name the columns that distinguish the rows, such as ",
         mapping("COLUMN", "method"),
     )
 

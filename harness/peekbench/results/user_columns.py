@@ -6,25 +6,29 @@ A column has a known name, or the user named its meaning, or ignored it. Everyth
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
-from peekbench.formatting import list_names
 from peekbench.plugins.names import find_nearest
 from peekbench.records.data import TableOptions
 from peekbench.records.report import ACCURACY
 from peekbench.results.columns import (
+    ANSWER,
     ARM_MEASURES,
     ARMS,
     COUNTED,
     ERROR_RATE,
+    FIT,
+    GROUP,
+    LABEL,
     LOSS,
     LOSSES,
     METRIC,
+    PROBABILITY,
     SCORE_SOURCES,
     SCORES,
     USER_COLUMNS,
@@ -39,9 +43,6 @@ from peekbench.results.columns import (
 PERCENT = TableOptions(percent=True).argument
 ALLOW_INCOMPLETE = Argument("--allow-incomplete", "allow_incomplete=True")
 REGION = Argument("--region WIDTH", "region=WIDTH")
-MAX_LISTED = 5  # columns that a message lists
-MAX_VALUES = 4  # values of each
-MAX_SCANNED = 1000  # rows from which these values are
 
 
 def mapping(source: str, target: object) -> Argument:
@@ -133,10 +134,10 @@ class Role(NamedTuple):
         return f"{self.column}_{self.arm}"
 
 
-ARM, SUBSAMPLE, TASK, SCORE = Role("arm"), Role("subsample"), Role("task"), Role("score")
+ARM, TASK, SCORE = Role("arm"), Role("task"), Role("score")
 METHOD, MODEL, TEXT = Role("method"), Role("model"), Role("text")
-COMBINABLE = (TASK, METHOD, MODEL, SUBSAMPLE, TEXT)
-"""Columns that several columns of a user can form together, such as a subsample for each seed and fold."""
+ANSWERED = (Role(ANSWER.name), Role(LABEL.name))
+"""Columns from which the score of a text is known together."""
 OF_ARMS = (*ARM_MEASURES, *LOSSES)
 """Columns that a table can have for each arm."""
 NOT_OF_TEXTS = (
@@ -151,7 +152,6 @@ KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
 """Columns of scores with a known unit."""
 MIN_SHARE = 0.05
 """Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
-SINGLE_WORDS = ("single", "swap-in")  # arms whose names mean nothing as a part of a column's name
 COLUMN_NAMES_OF_USERS = [column.name for column in USER_COLUMNS]
 COLUMN_OF = {name: column.name for column in USER_COLUMNS for name in names_of(column)}
 """Columns by the normalized names that users give them."""
@@ -195,7 +195,7 @@ def find_role(name: str) -> Role | None:
         return role
     measure, _, of_arm = name.rpartition("_")
     column, arm = COLUMN_OF.get(normalize(measure), ""), normalize_arm(of_arm)
-    if arm is None or arm in SINGLE_WORDS or column not in OF_ARMS:
+    if arm is None or column not in OF_ARMS:
         return None
     return Role(column, arm)
 
@@ -204,12 +204,12 @@ def find_role(name: str) -> Role | None:
 class ColumnRoles:
     """Roles of the columns of a user's table."""
 
-    sources: Mapping[Role, tuple[str, ...]]
-    """Columns of the user that form each column of the results table; several only if they are combined."""
+    sources: Mapping[Role, str]
+    """Column of the user for each column of the results table."""
     unknown: Mapping[str, str]
     """Columns without a role, with the reason if their names are known."""
-    ignored: tuple[str, ...]
-    """Columns that the user ignored."""
+    ignored: Mapping[str, str]
+    """Columns that are ignored, with the reason."""
     mapped: frozenset[str]
     """Columns whose role the user named."""
     arm_names: Mapping[str, str]
@@ -220,13 +220,9 @@ class ColumnRoles:
         """Arms of a table that has columns for each arm; none if it has one row for each arm."""
         return sort_arms({role.arm for role in self.sources if role.arm})
 
-    def named(self, column: str, arm: str = "") -> tuple[str, ...]:
-        """Return the user's columns that form a column of the results table together."""
-        return self.sources.get(Role(column, arm), ())
-
     def source(self, column: str, arm: str = "") -> str | None:
-        """Return the first of the user's columns that form a column of the results table, or None."""
-        return next(iter(self.named(column, arm)), None)
+        """Return the user's column for a column of the results table, or None."""
+        return self.sources.get(Role(column, arm))
 
 
 def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> ColumnRoles:
@@ -238,40 +234,41 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
         If two columns have the same role, a needed column is missing, or an option names an unknown column.
     """
     mapped, arm_names = _read_mapping(names, origin, options)
-    for name in options.ignored:
+    ignored = dict.fromkeys(options.ignored, "by request")
+    for name in ignored:
         if name not in names:
             raise _no_column(ignoring(name), name, names, origin)
-        if name in mapped:
-            raise ResultsError(f"{origin}: the column {short(name)!r} is both mapped and ignored; choose one")
-    roles: dict[str, Role] = {}
-    unknown: dict[str, str] = {}
-    for name in names:
-        role = mapped.get(name) or find_role(name)
-        if role is not None:
-            roles[name] = role
-        elif name not in options.ignored:
-            unknown[name] = ""
-    for name in options.ignored:
-        roles.pop(name, None)
+    found = {name: mapped.get(name) or find_role(name) for name in names if name not in ignored}
+    roles = {name: role for name, role in found.items() if role is not None}
+    unknown = dict.fromkeys((name for name, role in found.items() if role is None), "")
     is_long, is_wide = ARM in roles.values(), any(role.arm for role in roles.values())
     is_text = TEXT in roles.values()
-    for name, role in list(roles.items()):
-        if is_long and role.arm:
-            unknown[name] = f"has values of the arm {role.arm!r}, and each row is one arm"
-            del roles[name]
-        elif is_wide and not is_long and not role.arm and role.column in OF_ARMS:
-            unknown[name] = "does not name its arm"
-            del roles[name]
-        elif is_text and role.column in NOT_OF_TEXTS:
-            unknown[name] = "is a measure of all texts, and each row is about one"
-            del roles[name]
+    is_scored = any(role.column in SCORE_SOURCES and role not in ANSWERED for role in roles.values())
+    is_answered = is_text and {*ANSWERED} <= {*roles.values()}
     if not is_long and not is_wide and METHOD not in roles.values():  # scores of models
         roles |= {name: METHOD for name, role in roles.items() if role == MODEL}
+    for name, role in list(roles.items()):
+        reason = ""
+        if is_long and role.arm:
+            reason = f"has values of the arm {role.arm!r}, and each row is one arm"
+        elif is_wide and not is_long and not role.arm and role.column in OF_ARMS:
+            reason = "does not name its arm"
+        elif is_text and role.column in NOT_OF_TEXTS:
+            reason = "is a measure of all texts, and each row is about one"
+        elif not is_text and role.column in (FIT.name, GROUP.name):
+            reason = "is of single texts, and no column names the text of each row"
+        elif role in ANSWERED and not is_scored and not is_answered:
+            reason = "is no score without the columns text, answer and label"
+        if reason:
+            unknown[name] = reason
+            del roles[name]
+        elif role.column == PROBABILITY.name or (role in ANSWERED and is_scored):
+            ignored[name] = "not a score"
+            del roles[name]
     _refuse_ambiguity(roles, mapped, origin)
-    sources = {role: tuple(name for name in roles if roles[name] == role) for role in roles.values()}
-    assigned = ColumnRoles(sources, unknown, options.ignored, frozenset(mapped), arm_names)
+    assigned = ColumnRoles({role: name for name, role in roles.items()}, unknown, ignored, frozenset(mapped), arm_names)
     missing = _find_missing(assigned, options)
-    if arm_names and ARM not in sources and missing != ARM:
+    if arm_names and ARM not in assigned.sources and missing != ARM:
         source, arm = next(iter(arm_names.items()))
         raise _no_column(mapping(source, arm), source, names, origin)
     if missing is not None:
@@ -309,25 +306,20 @@ def _no_column(option: Argument, source: str, names: Sequence[str], origin: str)
     return ResultsError(option, f": {origin} has no column {short(source)!r}; {suggest_name(source, names, 'columns')}")
 
 
-def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Collection[str], origin: str) -> None:
-    """Refuse several columns of one role, unless the user named all of them and they can be combined."""
+def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Mapping[str, Role], origin: str) -> None:
+    """Refuse several columns of one role."""
     claims: dict[Role, list[str]] = {}
     for name, role in roles.items():
         if role.column in LOSSES:
             role = SCORE._replace(arm=role.arm)
         claims.setdefault(role, []).append(name)
     for role, names in claims.items():
-        if len(names) == 1 or (role in COMBINABLE and set(names) <= set(mapped)):
-            continue
-        names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
-        used, remedy = names[:1], "ignore all but one"
-        if role in COMBINABLE:
-            used, remedy = names, "ignore all but one, or combine them"
-        columns = {name: str(roles[name]) for name in used if name not in mapped}
-        raise ResultsError(
-            f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}",
-            added=TableOptions(columns, names[len(used) :]),
-        )
+        if len(names) > 1:
+            names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
+            raise ResultsError(
+                f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; ignore all but one",
+                added=TableOptions({names[0]: str(roles[names[0]])}, names[1:]),
+            )
 
 
 def _find_missing(roles: ColumnRoles, options: TableOptions) -> Role | None:
@@ -348,19 +340,15 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
         f"{origin}: there is no column {str(missing)!r}{alternative.get(missing, '')}; the columns in the first line "
         f"are {quoted(names)}. Add it"
     )
-    warning = "".join(f". {short(name)!r} {reason}" for name, reason in roles.unknown.items() if reason)
+    details = [f"{short(name)!r} {reason}" for name, reason in roles.unknown.items() if reason]
     if missing.arm:
-        warning += f". {explain_arms(missing.arm)}"
+        details.append(explain_arms(missing.arm))
+    warning = "".join(f". {detail}" for detail in details)
     if not roles.unknown:
         raise ResultsError(problem + warning)
-    if likely := {name: role for name in roles.unknown if (role := _guess_role(name, missing))}:
-        raise ResultsError(f"{problem}, or name yours, if this is its meaning", added=TableOptions(likely))
-    example = {ARM: "extra, test, loss_extra if lower is better, arm"}.get(missing, str(missing))
-    if missing.arm:
-        warning += ", and name its columns"
     raise ResultsError(
-        f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {example} or method, "
-        f"and ignore columns that say nothing about the scores{warning}",
+        f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {missing}, method or "
+        f"loss_extra if lower is better, and ignore columns that say nothing about the scores{warning}",
         added=TableOptions(dict.fromkeys(roles.unknown, "MEANING")),
     )
 
@@ -373,42 +361,17 @@ def explain_arms(arm: str) -> str:
     )
 
 
-def _guess_role(name: str, missing: Role) -> str:
-    """Return the role that an unknown column probably has, to be confirmed by the user; empty if nothing is likely."""
-    wanted = [str(missing), *(str(Role(ERROR_RATE.name, arm)) for arm in ARMS)]
-    if missing == ARM:
-        wanted += ARMS
-    near = find_nearest(name, [*ARMS, *wanted])  # what is nearest to another arm is not the missing one
-    if near in wanted:
-        return near
-    return ""
-
-
-def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, origin: str) -> None:
-    """Refuse columns that are neither known nor named nor ignored; the message lists their values."""
-    if not roles.unknown:
-        return
-    names = list(roles.unknown)
-    first = [f"{short(name)!r} ({roles.unknown[name] or _list_values(table[name])})" for name in names[:MAX_LISTED]]
-    noun = "column"
-    if len(names) > 1:
-        noun = "columns"
-    raise ResultsError(
-        f"{origin}: unknown {noun} {list_names([*first, *names[MAX_LISTED:]], MAX_LISTED)}. Name what a column "
-        "distinguishes, such as ",
-        mapping("COLUMN", "method"),
-        ", and ignore what says nothing about the scores",
-        added=TableOptions(ignore=names),
-    )
-
-
-def _list_values(cells: pd.Series[Any]) -> str:
-    """Return the first distinct values of a column."""
-    first = cells.head(MAX_SCANNED).tolist()
-    values = list(dict.fromkeys("empty" if is_missing(cell) else short(repr(cell)) for cell in first))
-    if len(values) > MAX_VALUES:
-        values[MAX_VALUES:] = ["..."]
-    return ", ".join(values)
+def refuse_unknown(roles: ColumnRoles, origin: str) -> None:
+    """Refuse columns that are neither known nor named nor ignored."""
+    if roles.unknown:
+        names = [f"{short(name)!r} {reason}".strip() for name, reason in roles.unknown.items()]
+        raise ResultsError(
+            f"{origin}: the meaning of some columns is unknown: {'; '.join(names)}. Name what a column distinguishes, "
+            "such as ",
+            mapping("COLUMN", "method"),
+            ", and ignore what says nothing about the scores",
+            added=TableOptions(ignore=list(roles.unknown)),
+        )
 
 
 def find_metric(results: pd.DataFrame, origin: str = "") -> str:
@@ -465,7 +428,7 @@ def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin
     """
     if not names_loss(metric) or metric.startswith("1 - ") or (results["score"] <= 0).all():
         return
-    for role, (source, *_) in roles.sources.items():
+    for role, source in roles.sources.items():
         if role.column == "score":
             instead = ""
             if source in roles.mapped:
@@ -482,7 +445,7 @@ def explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tupl
     """Return why scores are not shares, as accuracies are, in the parts of an error; empty if they are."""
     if are_accuracies(results) or any(role.column in KNOWN_UNITS for role in roles.sources):
         return ()
-    losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
+    losses = [name for role, name in roles.sources.items() if role.column == LOSS.name]
     sizes = results["score"].abs()
     is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
     if not losses and is_share:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
 
 from peekbench.data.preflight import describe_tasks
-from peekbench.errors import ContractError, PluginError, ResultsError
+from peekbench.errors import ContractError, PluginError, ResultsError, SpecError
 from peekbench.execution.runner import run
 from peekbench.records.data import TableOptions
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
-from peekbench.results.missing_trials import find_gaps, only_complete
+from peekbench.results.missing_trials import find_gaps
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.store.writer import StoreWriter
 
@@ -87,26 +88,6 @@ def test_a_design_with_missing_trials_is_refused(remove: Any, message: str, simu
         analyze(incomplete)
     for analysis in analyze(incomplete, AnalysisOptions(allow_incomplete=True)).analyses:
         assert "only complete trials were analyzed" in analysis.warnings[0]
-
-
-def test_tasks_and_methods_without_a_complete_trial_are_named(simulate: Simulate) -> None:
-    table = pd.concat([simulate(0.02, tasks=3, subsamples=4, method=name) for name in ("lsa", "tapt")])
-    is_lost = (table["arm"] == "test") & ((table["task"] == "task2") | (table["method"] == "tapt"))
-    (summary,) = analyze(table[~is_lost], AnalysisOptions(["summary"], allow_incomplete=True)).analyses
-    assert "were analyzed, which leaves out 1 task ('task2') and 1 method ('tapt'):\n" in summary.warnings[0]
-    with pytest.raises(ResultsError, match="Add the missing rows; --allow-incomplete"):
-        analyze(table[~is_lost], AnalysisOptions(["summary"]))
-
-
-def test_planned_tasks_without_any_trial_are_named(make_spec: Callable[..., Any]) -> None:
-    spec = make_spec()
-    table = load_results(run(spec).store)
-    planned = list(spec.trials())
-    rest = table[table["task"] == "a"]
-    with pytest.raises(ResultsError, match="Finish the run; --allow-incomplete"):
-        only_complete(rest, planned)
-    _, warnings = only_complete(rest, planned, allow_incomplete=True)
-    assert "which leaves out 1 task ('b'):" in warnings[0]
 
 
 @pytest.mark.slow
@@ -207,10 +188,8 @@ def test_an_analyzer_with_a_wrong_result_is_named(simulate: Simulate, monkeypatc
         analyze(simulate(0.02), AnalysisOptions([spec]))
 
 
-def test_gaps_of_a_sparse_table_are_counted_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench.results.missing_trials.MAX_GAPS", 20)
-    names = [str(number) for number in range(50)]  # 50 x 49 gaps
-    table = tidy(pd.DataFrame({"task": names, "method": names, "extra": 0.5, "test": 0.5}), "here")
-    assert len(find_gaps(table)) == 20
-    with pytest.raises(ResultsError, match="and at least 15 more"):
-        only_complete(table)
+def test_a_score_that_is_not_defined_is_refused_before_any_trial(make_spec: Callable[..., Any]) -> None:
+    r2 = {"use": "summary", "options": {"score": "r2"}}
+    with pytest.raises(SpecError, match=r"analyses\[1\]: score 'r2' is not defined for the 3 classes of task a"):
+        run(make_spec(analyses=["permutation", r2]))
+    assert not Path("runs").exists()

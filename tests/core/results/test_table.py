@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from commands import run_command
 
 import peekbench as pb
 from peekbench.errors import ResultsError
@@ -173,14 +172,13 @@ def test_doses_are_arms(tmp_path: Path) -> None:
         ("task,subsample,extra,test\na,1e19,1,1\n", "column 'subsample': 1e19 is above the maximum"),
         ("task,extra,test\na,0.5,-1e300\n", "column 'test': -1e300 is below the minimum"),
         ("task,majority,extra,test\na,50,0.5,0.5\n", "column 'majority': 50 is above the maximum of 1"),
-        (f"task,extra,test\n{'x' * 9999},0.5,0.5\n", "has more than 1000 characters"),
         ("Task,TASK,extra,test\na,a,0.5,0.5\n", "the columns 'Task', 'TASK' can all mean 'task'"),
         ("task,run,seed,extra,test\na,1,7,0.5,0.5\na,2,8,0.5,0.5\n", "'run', 'seed' can all mean 'subsample'"),
         (
             "task,extra,test,extra_accuracy\na,0.5,0.5,0.4\na,0.5,0.5,0.5\n",
             "the columns 'extra', 'extra_accuracy' can all mean 'extra'",
         ),
-        ("task,extra,test,bias\na,0.5,0.6,0.1\na,0.5,0.6,0.2\n", "'bias' ('0.1', '0.2')"),
+        ("task,extra,test,bias\na,0.5,0.6,0.1\na,0.5,0.6,0.2\n", "is unknown: 'bias'"),
     ],
 )
 def test_errors_about_malformed_tables_name_file_row_and_column(text: str, message: str, tmp_path: Path) -> None:
@@ -190,33 +188,6 @@ def test_errors_about_malformed_tables_name_file_row_and_column(text: str, messa
     assert str(path) in str(caught.value)
     assert message in str(caught.value)
     assert len(str(caught.value)) < 1000
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"task": [["a"], ["b"]], "extra": [0.5, 0.5], "test": [0.5, 0.5]}, r"row 1, column 'task': \['a'\] is not a"),
-        (
-            {"task": pd.Series(["a\ud800"], dtype="object"), "extra": 0.5, "test": 0.5},
-            "row 1, column 'task': .* is not a name",
-        ),
-        ({"task": ["a", "a"], "extra": [[0.5], [0.5]], "test": [0.5, 0.5]}, r"row 1, column 'extra': \[0.5\] is not a"),
-        ({"task": ["a", "a"], "extra": [0.5, True], "test": [0.5, 0.5]}, "row 2, column 'extra': True is not a number"),
-        ({"task": ["a", "a"], "extra": [0.5, 10**400], "test": [0.5, 0.5]}, "row 2, column 'extra': 1000.* is not a"),
-        ({"task": ["a", "a"], "extra": [0.5, 1j], "test": [0.5, 0.5]}, "row 1, column 'extra': .* is not a number"),
-        (
-            {"task": "a", "extra": pd.Series(["\ud800"], dtype="object"), "test": 0.5},
-            "row 1, column 'extra': .* is not a number",
-        ),
-        (
-            {"task": "a", "extra": 0.5, "test": 0.5, "subsample": pd.to_datetime(["2026-01-01"])},
-            "is not a whole number",
-        ),
-    ],
-)
-def test_cells_of_other_types_are_refused(columns: dict[str, Any], message: str) -> None:
-    with pytest.raises(ResultsError, match=message):
-        tidy(pd.DataFrame(columns), "here")
 
 
 def test_an_index_with_a_name_is_a_column(tmp_path: Path) -> None:
@@ -230,17 +201,12 @@ def test_an_index_with_a_name_is_a_column(tmp_path: Path) -> None:
 
 
 def test_unnamed_columns_are_refused_unless_they_are_ignored(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     plain = load_results(write(tmp_path, "task,extra,test\na,0.1,0.2\na,0.1,0.3\n"))
     path = write(tmp_path, ",task,extra,test,,\n0,a,0.1,0.2,,\n1,a,0.1,0.3,,\n")
     unnamed = ["Unnamed: 0", "Unnamed: 4", "Unnamed: 5"]
     with pytest.raises(ResultsError, match=r"ignore=\['Unnamed: 0', 'Unnamed: 4', 'Unnamed: 5'\]$"):
         load_results(path)
     pd.testing.assert_frame_equal(load_results(path, ignore=unnamed), plain)
-    frame = pd.DataFrame({"task": ["a", "a"], "extra": [0.1, 0.1], "test": [0.2, 0.3]}, index=[4, 8])
-    frame.to_parquet(tmp_path / "a.parquet")
-    again = load_results(tmp_path / "a.parquet", ignore=["__index_level_0__"])
-    pd.testing.assert_frame_equal(again, plain)
 
 
 def test_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
@@ -252,16 +218,6 @@ def test_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(folder / "accuracies.csv")
     with pytest.raises(ResultsError, match="neither a file nor a folder"):
         load_results(tmp_path / "tree")
-
-
-def test_tables_with_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyarrow")
-    monkeypatch.setattr("peekbench.results.read.MAX_ROWS", 2)
-    path = write(tmp_path, WIDE)
-    pd.read_csv(path).to_parquet(tmp_path / "a.parquet")
-    for name in (path, tmp_path / "a.parquet"):
-        with pytest.raises(ResultsError, match="more than 2 rows"):
-            load_results(name)
 
 
 @pytest.mark.parametrize(
@@ -375,31 +331,11 @@ def test_measures_that_do_not_name_their_arm_are_refused_in_rows_with_several_ar
     wide = pd.DataFrame(
         {"task": ["a"], "num_test": [10], "extra": [0.5], "test": [0.6], "log_loss": [1.2], "majority": [0.3]}
     )
-    with pytest.raises(ResultsError, match=r"'log_loss' \(does not name its arm\)(?s:.*)--ignore log_loss$"):
+    with pytest.raises(ResultsError, match=r"'log_loss' does not name its arm(?s:.*)--ignore log_loss$"):
         tidy(wide, "wide")
     table = tidy(wide, "wide", ignore=["log_loss"])
     assert table["log_loss"].isna().all()
     assert (table["majority"] == 0.3).all()  # a value of the draw, not of one arm
-
-
-def test_files_of_tasks_are_one_table(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"seed": range(8), "extra": 0.6, "test": np.linspace(0.6, 0.7, 8)})
-    paths = [tmp_path / "ag.csv", tmp_path / "imdb.csv.gz"]
-    for path in paths:
-        frame.to_csv(path, index=False)
-    both = pd.concat([frame.assign(task="ag"), frame.assign(task="imdb")])
-    found, expected = pb.analyze([str(path) for path in paths]), pb.analyze(both)
-    assert found.verdicts == expected.verdicts
-    done = run_command("analyze", *map(str, paths))
-    assert done.returncode == 0
-    assert "1 method on 2 tasks, 16 trials" in done.stdout
-    frame.assign(note="x").to_csv(paths[1], index=False)
-    with pytest.raises(ResultsError, match=r"imdb.csv.gz: its columns are not those of .*ag.csv, .*'note'"):
-        pb.analyze(paths)
-    (tmp_path / "other").mkdir()
-    frame.to_csv(tmp_path / "other" / "ag.csv", index=False)
-    with pytest.raises(ResultsError, match="several files have the same name, 'ag', 'ag'; rename them"):
-        pb.analyze([paths[0], tmp_path / "other" / "ag.csv"])
 
 
 @pytest.mark.parametrize("empty", ["", "-", "NA"])

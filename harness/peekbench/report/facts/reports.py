@@ -195,7 +195,7 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
     else:
         extension = extend_table(results, scores.options.table, make)
     report = Report(
-        name=name or _name_of(scores),
+        name=name or Path(scores.origin).stem,
         headline=run_words.describe_scores(methods, results["task"].nunique(), num_trials, scores.origin),
         warnings=columns.warnings,
         provenance=provenance,
@@ -209,20 +209,12 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
     return replace(report, read_run=partial(read_content, report, scores))
 
 
-def _name_of(scores: Analyzed) -> str:
-    """Return the name of a report on a table: that of its file, or of the first one and the number of others."""
-    if not scores.files:
-        return Path(scores.origin).stem
-    return f"{scores.files[0].stem}-and-{len(scores.files) - 1}-more"
-
-
 def _command_of(scores: Analyzed) -> Callable[[TableOptions], str]:
     """Return a function from options of a table to the command that makes the report; none reads a data frame."""
-    paths = [path for path in scores.files or (scores.source,) if path is not None]
-    if not paths:
+    if scores.source is None:
         return lambda _: ""
     uses = [str(use) for use in scores.options.analyses]
-    return partial(make_command, "analyze", paths, uses, allow_incomplete=scores.options.allow_incomplete)
+    return partial(make_command, "analyze", [scores.source], uses, allow_incomplete=scores.options.allow_incomplete)
 
 
 def extend_table(results: pd.DataFrame, options: TableOptions, make: Callable[[TableOptions], str]) -> Extension:
