@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import sqlite3
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache, lru_cache
 from importlib import metadata
@@ -24,7 +23,6 @@ from peekbench_lm.options import ModelFolder
 
 LOCK_TIMEOUT = 60.0  # seconds to wait for another process that writes
 MAX_VARIABLES = 500  # in one statement; every SQLite accepts 999
-CHECKSUM_SIZE = 8  # bytes
 
 
 class VectorFile:
@@ -37,9 +35,8 @@ class VectorFile:
 
     Notes
     -----
-    Each embedding has a checksum, and a transaction writes it completely or not at all, so a process that is killed
-    leaves valid embeddings. Nothing is kept open between calls. A file that is a link is not written, because it
-    belongs to someone else.
+    A transaction writes an embedding completely or not at all, so a process that is killed leaves valid embeddings.
+    Nothing is kept open between calls.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,10 +63,9 @@ class VectorFile:
             for start in range(0, len(wanted), MAX_VARIABLES):
                 part = wanted[start : start + MAX_VARIABLES]
                 marks = ",".join("?" * len(part))
-                query = f"SELECT text, vector, checksum FROM embedding WHERE text IN ({marks})"  # noqa: S608 - only marks
-                for text, vector, checksum in connection.execute(query, part):
-                    if checksum == _checksum(text, vector):
-                        found[text] = np.frombuffer(vector, dtype=np.float32)
+                query = f"SELECT text, vector FROM embedding WHERE text IN ({marks})"  # noqa: S608 - only marks
+                for text, vector in connection.execute(query, part):
+                    found[text] = np.frombuffer(vector, dtype=np.float32)
         return found
 
     def write(self, vectors: Mapping[bytes, FloatArray]) -> None:
@@ -80,19 +76,12 @@ class VectorFile:
         vectors
             Embedding by hash of its text: (n_features,), float32.
         """
-        if self.path.is_symlink():
-            return
         rows = [(text, vector.tobytes()) for text, vector in vectors.items()]
         with self._tolerant():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._connect("rwc") as connection, connection:
-                connection.execute(
-                    "CREATE TABLE IF NOT EXISTS embedding (text BLOB PRIMARY KEY, vector BLOB, checksum BLOB)"
-                )
-                connection.executemany(
-                    "INSERT OR REPLACE INTO embedding VALUES (?, ?, ?)",
-                    [(text, vector, _checksum(text, vector)) for text, vector in rows],
-                )
+                connection.execute("CREATE TABLE IF NOT EXISTS embedding (text BLOB PRIMARY KEY, vector BLOB)")
+                connection.executemany("INSERT OR REPLACE INTO embedding VALUES (?, ?)", rows)
 
     @contextmanager
     def _connect(self, mode: str) -> Iterator[sqlite3.Connection]:
@@ -127,15 +116,10 @@ def hash_texts(texts: Sequence[str]) -> list[bytes]:
     return [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
 
 
-def _checksum(text: bytes, vector: bytes) -> bytes:
-    return hashlib.blake2b(text + vector, digest_size=CHECKSUM_SIZE).digest()
-
-
 CACHE_FOLDER = "embeddings"  # in peekbench's cache
 LIBRARIES = ("sentence-transformers", "transformers", "tokenizers", "torch")
-CHUNK_SIZE = 8  # texts that are computed before they are saved and the file is read again
+CHUNK_SIZE = 64  # texts that are computed before they are saved
 MEMORY_LIMIT = 64 * 2**20  # bytes of embeddings of one encoder that a process keeps
-ARM_FIELDS = ("CPU implementer", "CPU variant", "CPU part")  # in /proc/cpuinfo
 _memory: dict[str, dict[bytes, FloatArray]] = {}
 
 
@@ -192,17 +176,12 @@ class Embedder:
     def _read_or_compute(self, missing: dict[bytes, str]) -> dict[bytes, FloatArray]:
         """Return embeddings by the hashes of their texts, and keep them in memory and in the cache."""
         vectors = self._file.read(missing)
-        left = order_for_process(missing.keys() - vectors.keys(), os.getpid())
+        left = [text for text in missing if text not in vectors]
         for first in range(0, len(left), CHUNK_SIZE):
             part = left[first : first + CHUNK_SIZE]
-            if first:
-                vectors |= self._file.read(part)
-                part = [text for text in part if text not in vectors]
-            if part:
-                computed = self._compute([missing[text] for text in part])
-                new = dict(zip(part, computed, strict=True))
-                self._file.write(new)
-                vectors |= new
+            new = dict(zip(part, self._compute([missing[text] for text in part]), strict=True))
+            self._file.write(new)
+            vectors |= new
         self._remember(vectors)
         return vectors
 
@@ -246,22 +225,6 @@ def unit_length(rows: FloatArray) -> FloatArray:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: FloatArray = rows / np.where(lengths > 0, lengths, 1)
     return scaled
-
-
-def order_for_process(texts: Collection[bytes], process: int) -> list[bytes]:
-    """Return hashes of texts in an order that is unlike that of any other process.
-
-    Workers that need the same texts then rarely encode the same text at the same moment, and find the others' in the
-    file. With a common order, they would move from text to text together.
-
-    Parameters
-    ----------
-    texts
-        Hashes of texts.
-    process
-        Id of the process.
-    """
-    return sorted(texts, key=lambda text: hashlib.blake2b(text, salt=process.to_bytes(8, "big")).digest())
 
 
 def _device(options: Encoder) -> str:
@@ -312,10 +275,5 @@ def _processor() -> str:
     """Return the model of the processor: processors with other instructions round differently."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text(encoding="utf-8").splitlines() if information.is_file() else []
-    return (_model_of_processor(lines) or platform.processor()) + platform.machine()
-
-
-def _model_of_processor(lines: Sequence[str]) -> str:
-    """Return the model from lines of /proc/cpuinfo; on ARM, numbers of the implementers and parts of all cores."""
-    name = next((line for line in lines if line.startswith("model name")), "")
-    return name or " ".join(sorted({line for line in lines if line.startswith(ARM_FIELDS)}))
+    model = next((line for line in lines if line.startswith("model name")), platform.processor())
+    return model + platform.machine()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from tqdm import tqdm
 
 from peekbench import DataError
 from peekbench.records import FloatArray
 from peekbench_encoders.provision import check_modules
 from peekbench_lm.devices import deterministic
-from peekbench_lm.loading import check_finite, quiet_transformers
+from peekbench_lm.loading import quiet_transformers
 from peekbench_lm.options import ModelFolder
 from peekbench_lm.tokenizer import one_thread
 
@@ -61,7 +59,7 @@ def read_encoder(folder: Path, device: str) -> Any:
     Raises
     ------
     DataError
-        If the model cannot be loaded without running its own code, or has weights that are not finite.
+        If the model cannot be loaded without running its own code.
     """
     check_modules(folder)
     try:
@@ -78,7 +76,6 @@ def read_encoder(folder: Path, device: str) -> Any:
             f"{folder}: sentence-transformers cannot load this model: {error}; choose a model that it saved, with "
             "weights in safetensors and without code of its own"
         ) from error
-    check_finite(model, folder)
     return model.eval()
 
 
@@ -100,30 +97,7 @@ def encode_texts(model: Any, texts: Sequence[str], prompt: str | None, threads: 
     -------
     ndarray
         (n, n_features), float32.
-
-    Raises
-    ------
-    DataError
-        If an embedding is not finite.
     """
-    with deterministic(model.device, threads), one_thread(), _no_progress_thread():
+    with deterministic(model.device, threads), one_thread():
         vectors = model.encode(list(texts), prompt=prompt, batch_size=1, show_progress_bar=False)
-    vectors = np.asarray(vectors, dtype=np.float32)
-    if not np.isfinite(vectors).all():
-        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-        raise DataError(
-            f"the encoder returns an embedding that is not finite for the text {texts[row][:60]!r}; choose another "
-            "model, or remove this text"
-        )
-    return vectors
-
-
-@contextmanager
-def _no_progress_thread() -> Iterator[None]:
-    """Keep tqdm from starting a thread, which it does even for a hidden bar and which never ends."""
-    interval = tqdm.monitor_interval
-    tqdm.monitor_interval = 0
-    try:
-        yield
-    finally:
-        tqdm.monitor_interval = interval
+    return np.asarray(vectors, dtype=np.float32)

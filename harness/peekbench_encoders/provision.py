@@ -14,7 +14,7 @@ from peekbench_lm import provision
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, find_builtin
 from peekbench_lm.defects import check_weights
 from peekbench_lm.extras import check_extra
-from peekbench_lm.model_files import MODULE_FOLDER, describe_model, find_model, is_path
+from peekbench_lm.model_files import describe_model, find_model, is_path
 from peekbench_lm.tokenizer import load_tokenizer
 
 MODULES_FILE = "modules.json"
@@ -46,11 +46,6 @@ def check_modules(folder: Path) -> None:
                 f"{file}: the model has the module {name!r}, and peekbench runs no code of models; choose a model that "
                 f"consists of these modules of sentence-transformers: {', '.join(SUPPORTED_MODULES)}"
             )
-        if path and not MODULE_FOLDER.fullmatch(path):
-            raise DataError(
-                f"{file}: the module folder {path!r} is not a number and a name, such as '1_Pooling'; save the model "
-                "again with sentence-transformers"
-            )
         if (folder / path / OTHER_WEIGHTS).is_file() and not (folder / path / WEIGHTS).is_file():
             raise DataError(
                 f"{folder / path / OTHER_WEIGHTS}: peekbench loads only weights in safetensors, because other formats "
@@ -60,7 +55,7 @@ def check_modules(folder: Path) -> None:
 
 def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
     """Download or unpack the encoder if it is not on this machine yet, and describe it."""
-    check_extra("embeddings", "sentence encoders")
+    check(options=options, folders=folders)
     folder = find_model(options.model, options.revision, folders).path
     check_modules(folder)
     check_weights(folder)
@@ -74,10 +69,10 @@ def check(*, options: Encoder, folders: Folders) -> None:
 
     A folder must have complete weights in safetensors.
     """
+    check_extra("embeddings", "sentence encoders")
     if options.model.startswith(BUILTIN_PREFIX):
         find_builtin(options.model.removeprefix(BUILTIN_PREFIX))
     elif is_path(options.model):
         folder = find_model(options.model, "", folders).path
         check_modules(folder)
         check_weights(folder)
-    check_extra("embeddings", "sentence encoders")

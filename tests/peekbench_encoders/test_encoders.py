@@ -11,22 +11,18 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from safetensors.torch import load_file, save_file
 from small_models import SENTENCES
 
 from peekbench import Folders
 from peekbench.errors import DataError, PeekbenchError
-from peekbench_encoders import embeddings
-from peekbench_encoders.embeddings import Embedder, VectorFile, hash_texts, order_for_process
-from peekbench_encoders.encoder import read_encoder
+from peekbench_encoders.embeddings import Embedder, VectorFile, hash_texts
 from peekbench_encoders.options import Encoder
 from peekbench_encoders.provision import check, check_modules, prefetch
 from peekbench_lm import extras
-from peekbench_lm.model_files import find_model
 
 
 def test_an_embedding_depends_on_its_text_only(make_embedder: Callable[..., Embedder], encoder: Path) -> None:
@@ -63,7 +59,7 @@ def test_a_changed_model_has_other_embeddings(
     assert not np.allclose(first, second, atol=1e-3)
 
 
-def test_damaged_locked_and_linked_files_are_not_used(tmp_path: Path) -> None:
+def test_damaged_files_are_not_used(tmp_path: Path) -> None:
     texts = hash_texts(["a", "b"])
     vectors = {text: np.full(4, number, dtype=np.float32) for number, text in enumerate(texts)}
     file = VectorFile(tmp_path / "folder" / "vectors.sqlite")
@@ -73,15 +69,6 @@ def test_damaged_locked_and_linked_files_are_not_used(tmp_path: Path) -> None:
         text: vector.tolist() for text, vector in vectors.items()
     }
 
-    link = VectorFile(tmp_path / "link.sqlite")
-    link.path.symlink_to(file.path)
-    link.write({b"new": vectors[texts[0]]})
-    assert link.read([b"new"]) == {}
-    assert len(link.read(texts)) == 2
-
-    with closing(sqlite3.connect(file.path)) as connection, connection:
-        connection.execute("UPDATE embedding SET vector = zeroblob(16) WHERE text = ?", (texts[1],))
-    assert list(file.read(texts)) == texts[:1]
     file.path.write_bytes(b"not a database" * 100)
     assert file.read(texts) == {}
     file.write(vectors)  # the damaged file is gone
@@ -114,40 +101,6 @@ def test_defects_are_found_before_a_run(encoder: Path, tmp_path: Path, monkeypat
         prefetch(options=options, folders=folders)
 
 
-def test_weights_that_are_not_finite_are_refused(encoder: Path, tmp_path: Path) -> None:
-    damaged = shutil.copytree(encoder, tmp_path / "damaged")
-    weights = load_file(damaged / "model.safetensors")
-    weights[min(weights)][..., 0] = np.nan
-    save_file(weights, damaged / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(DataError, match="contain NaN or infinity"):
-        read_encoder(damaged, "cpu")
-
-
-def test_folders_whose_files_are_not_hashed_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "2_Dense_1024").mkdir()
-    (tmp_path / "config.json").write_text("{}")
-    states = [find_model(str(tmp_path), "", Folders(tmp_path, tmp_path))]
-    (tmp_path / "2_Dense_1024" / "config.json").write_text("{}")
-    states.append(find_model(str(tmp_path), "", Folders(tmp_path, tmp_path)))
-    assert states[0] != states[1]
-    for path in ("2_Dense_1024", "dense"):
-        module = {"path": path, "type": "sentence_transformers.models.Dense"}
-        (tmp_path / "modules.json").write_text(json.dumps([module]))
-        with nullcontext() if path == "2_Dense_1024" else pytest.raises(DataError, match="module folder 'dense'"):
-            check_modules(tmp_path)
-
-
-def test_the_cache_belongs_to_one_model_of_processor_or_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = ["processor : 0", "CPU implementer : 0x41", "CPU part : 0xd0c", "processor : 1", "CPU part : 0xd0c"]
-    assert embeddings._model_of_processor(lines) == "CPU implementer : 0x41 CPU part : 0xd0c"
-    assert (
-        embeddings._model_of_processor(["vendor : 1", "model name : Xeon", "model name : Xeon"]) == "model name : Xeon"
-    )
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "NVIDIA H200")
-    assert embeddings._device_name("cuda") == "cuda NVIDIA H200"
-    assert embeddings._device_name("cpu") == "cpu"
-
-
 def test_a_file_that_cannot_be_written_is_one_warning(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     vectors = {hash_texts(["a"])[0]: np.zeros(4, dtype=np.float32)}
@@ -163,11 +116,3 @@ def test_a_file_that_cannot_be_written_is_one_warning(tmp_path: Path) -> None:
 def test_arrays_are_refused(make_embedder: Callable[..., Embedder]) -> None:
     with pytest.raises(DataError, match="a sentence encoder takes texts"):
         make_embedder()(np.eye(2))
-
-
-def test_processes_that_need_the_same_texts_begin_with_different_ones() -> None:
-    """After each has encoded half of the texts, they have encoded about three quarters."""
-    texts = hash_texts([str(number) for number in range(400)])
-    first, second = (order_for_process(texts, process) for process in (1000, 1001))
-    assert sorted(first) == sorted(second) == sorted(texts)
-    assert 270 < len({*first[:200], *second[:200]}) < 330
