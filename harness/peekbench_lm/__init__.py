@@ -9,7 +9,7 @@ Module                Contents
 ``options``           options, types and training hyperparameters; no heavy imports
 ``seeds``             seeds derived from a seed and a purpose
 ``extras``            checks that optional libraries are installed
-``defects``           what the folder of a model lacks, and how to repair it
+``defects``           checks of the files of models
 ``devices``           devices, CPU threads, determinism, memory and micro-batches
 ``tokenizer``         tokenizers, token ids, kind and context limit of a model
 ``corpus``            docstrings of installed packages, as training texts

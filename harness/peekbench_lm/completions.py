@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import torch
 from torch import Tensor
@@ -34,7 +33,7 @@ class Completion:
 
 
 def train_completions(
-    model: LanguageModel, rows: Sequence[Sequence[Completion]], recipe: Recipe, seed: int
+    model: LanguageModel, completions: Sequence[Completion], recipe: Recipe, seed: int
 ) -> TrainingResult:
     """Train on completions.
 
@@ -42,8 +41,8 @@ def train_completions(
     ----------
     model
         Model to train.
-    rows
-        Texts that stay in the same optimizer step. A step has `recipe.batch_size` rows. Each epoch draws a new order.
+    completions
+        Texts, of which an optimizer step has `recipe.batch_size`. Each epoch draws a new order.
     recipe
         Hyperparameters.
     seed
@@ -52,13 +51,10 @@ def train_completions(
     Raises
     ------
     PeekbenchError
-        If a single text does not fit into memory, or the optimizer needs bitsandbytes, which is not installed.
+        If the optimizer needs bitsandbytes, which is not installed.
     """
-    positions = shuffle_batches(len(rows), recipe, seed)
-    batches = (
-        [make_batch(model, list(chain.from_iterable(rows[row] for row in batch))) for batch in epoch]
-        for epoch in positions
-    )
+    positions = shuffle_batches(len(completions), recipe, seed)
+    batches = ([make_batch(model, [completions[row] for row in rows]) for rows in epoch] for epoch in positions)
     epochs = Epochs(batches, sum(map(len, positions)))
     return train(model, [model.network], epochs, recipe, seed_for(seed, "dropout"))
 

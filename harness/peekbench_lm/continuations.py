@@ -91,11 +91,6 @@ def score_continuations(
         Number of texts that are computed at once; fewer if the device is out of memory.
     precision
         Data type of matrix products.
-
-    Raises
-    ------
-    PeekbenchError
-        If a single text does not fit into memory.
     """
     if supports_trees(model, texts, continuations):
         return _score_trees(model, texts, ContinuationTree(continuations), batch_size, precision)
@@ -117,7 +112,14 @@ def supports_trees(
         Token ids of each, at least one.
     """
     longest = max(map(len, texts), default=0) + max(map(len, continuations))
-    return check_tree_support(model) and (longest <= attention_window(model) or check_window_support(model))
+    return check_tree_support(model) and (longest <= attention_window(model) or _knows_window(model))
+
+
+def _knows_window(model: LanguageModel) -> bool:
+    """Return whether it is known which tokens the attention window of each layer hides."""
+    config = model.network.config.get_text_config()
+    is_known = getattr(config, "sliding_window", None) == attention_window(model)
+    return is_known and LAYER_TYPES.issuperset(getattr(config, "layer_types", None) or ())
 
 
 @torch.no_grad()
@@ -137,29 +139,6 @@ def check_tree_support(model: LanguageModel) -> bool:
         continuations = [[3, 5, 8], [3, 5, 9], [3], [6, 5]]
         model.supports_trees = _agree(model, texts, continuations)
     return model.supports_trees
-
-
-@torch.no_grad()
-def check_window_support(model: LanguageModel) -> bool:
-    """Return whether a model takes masks with its attention window, as trees after longer texts require.
-
-    The first call compares scores after texts that are longer than the window; later calls return the same answer.
-
-    Parameters
-    ----------
-    model
-        A causal model.
-    """
-    if model.supports_windows is None:
-        config = model.network.config.get_text_config()
-        window = attention_window(model)
-        model.supports_windows = getattr(config, "sliding_window", None) == window and LAYER_TYPES.issuperset(
-            getattr(config, "layer_types", None) or ()
-        )
-        if model.supports_windows:
-            shared = _probe(model, int(window) + 20)
-            model.supports_windows = _agree(model, [[*shared, 5], [*shared, 3, 8, 6, 4]], [[3, 5], [6]])
-    return model.supports_windows
 
 
 def _probe(model: LanguageModel, length: int) -> list[int]:

@@ -18,20 +18,11 @@ import numpy as np
 
 from peekbench.records import IntArray
 
-PACKAGES = {
-    "accelerate": "accelerate",
-    "fsspec": "fsspec",
-    "gensim": "gensim",
-    "huggingface_hub": "huggingface_hub",
-    "mpmath": "mpmath",
-    "networkx": "networkx",
-    "peft": "peft",
-    "sympy": "sympy",
-    "torch": "torch",
-    "transformers": "transformers",
-}
-"""Distributions and their packages. The extra `lm` installs all of them, and no task of the docstrings plugin uses
-one."""
+PACKAGES = (
+    "accelerate", "fsspec", "gensim", "huggingface_hub", "mpmath", "networkx", "peft", "sympy", "torch", "transformers",
+)  # fmt: skip
+"""Packages, which are distributions of the same names. The extra `lm` installs all of them, and no task of the
+docstrings plugin uses one."""
 SKIPPED_FOLDERS = frozenset({"test", "tests", "testing", "_numpy"})  # the last one repeats NumPy's documentation
 MIN_WORDS = 8  # per paragraph
 CODE = re.compile(r"^\s*(?:>>>|\.\.\. |```|\$ |\||[=+-]{3,}|\.\. |:\w+ )", re.MULTILINE)
@@ -41,7 +32,7 @@ MIN_LETTERS = 0.7  # fraction of the characters of a paragraph
 def fingerprint() -> str:
     """Return a hash that identifies the source files, from the digests that the installer recorded."""
     digest = hashlib.sha256()
-    for distribution in sorted(PACKAGES):
+    for distribution in PACKAGES:
         record = metadata.distribution(distribution).read_text("RECORD") or metadata.version(distribution)
         lines = sorted(line for line in record.splitlines() if ".py,sha256" in line)
         digest.update(f"{distribution}\n{chr(10).join(lines) or record}\n".encode())
@@ -51,8 +42,8 @@ def fingerprint() -> str:
 def load_paragraphs() -> list[str]:
     """Return all different paragraphs of prose, in the order of the files."""
     paragraphs: dict[str, None] = {}
-    for distribution, package in sorted(PACKAGES.items()):
-        root = Path(str(metadata.distribution(distribution).locate_file(package)))
+    for package in PACKAGES:
+        root = Path(str(metadata.distribution(package).locate_file(package)))
         for path in sorted(root.rglob("*.py")):
             if SKIPPED_FOLDERS.isdisjoint(path.relative_to(root).parts):
                 paragraphs.update(dict.fromkeys(_paragraphs_of_file(path)))
@@ -73,9 +64,9 @@ def split(num_paragraphs: int, num_held_out: int) -> tuple[IntArray, IntArray]:
     return order[:num_held_out], order[num_held_out:]
 
 
-def version(distribution: str) -> str:
-    """Return the installed version of a distribution."""
-    return metadata.version(distribution)
+def versions() -> dict[str, str]:
+    """Return the installed version of each distribution."""
+    return {package: metadata.version(package) for package in PACKAGES}
 
 
 def _paragraphs_of_file(path: Path) -> Iterator[str]:

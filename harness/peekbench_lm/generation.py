@@ -1,16 +1,15 @@
 """Answers that a causal model generates, token by token: the most probable tokens, or samples.
 
 The keys and values of earlier tokens are kept, prompts of a batch are computed together, and answers that have ended
-leave the batch. Models that keep other states than keys and values read the whole text again for each token.
+leave the batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,9 +20,8 @@ from peekbench import DataError
 from peekbench.records import FloatArray
 from peekbench_lm.continuations import KeysAndValues, attention_window, check_tree_support, compute_prefix
 from peekbench_lm.devices import to_device
-from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
-from peekbench_lm.layout import Step, count_shared
+from peekbench_lm.layout import count_shared
 from peekbench_lm.seeds import seed_for
 
 LEVELS = 2**32  # resolution of the probabilities of sampled tokens; a product with a draw below 1 stays below the sum
@@ -123,16 +121,19 @@ def generate(
     Raises
     ------
     DataError
-        If the model computes NaN.
-    PeekbenchError
-        If a single prompt does not fit into memory.
+        If the model computes NaN, or keeps other states than keys and values.
     """
     model.network.eval()
+    if not check_tree_support(model):
+        raise DataError(
+            f"{model.folder}: the model keeps other states than the keys and values of earlier tokens, which "
+            "generation needs; choose a transformer such as gpt2"
+        )
     answers = [
         [Answer(prompt, _draw(prompt, decoding, seed, number)) for number in range(num_samples)] for prompt in prompts
     ]
     rows = sorted((answer for row in answers for answer in row), key=lambda answer: len(answer.prompt))
-    prefix = _Prefix(model, prompts, decoding.max_tokens) if check_tree_support(model) else None
+    prefix = _Prefix(model, prompts, decoding.max_tokens)
     for start in range(0, len(rows), batch_size):
         batch = rows[start : start + batch_size]
         model.micro_batch.run(len(batch), partial(_complete, model, batch, decoding, prefix))
@@ -153,9 +154,7 @@ def end_tokens(model: LanguageModel) -> set[int]:
     return {token for token in (*ids, model.tokenizer.eos_token_id) if token is not None}
 
 
-def _complete(
-    model: LanguageModel, answers: Sequence[Answer], decoding: Decoding, prefix: _Prefix | None, size: int
-) -> None:
+def _complete(model: LanguageModel, answers: Sequence[Answer], decoding: Decoding, prefix: _Prefix, size: int) -> None:
     """Complete answers, `size` at once. Those that an attempt without enough memory has completed stay as they are."""
     ends = end_tokens(model)
     remaining = [answer for answer in answers if not answer.is_complete]
@@ -163,11 +162,8 @@ def _complete(
         answer.ids.clear()
     for start in range(0, len(remaining), size):
         rows = remaining[start : start + size]
-        decoder: _Decoder = _RecomputingDecoder(model)
-        attention: AbstractContextManager[None] = nullcontext()
-        if prefix is not None:
-            decoder, attention = _CachingDecoder(model, prefix), model.default_attention()
-        with attention:
+        decoder = _Decoder(model, prefix)
+        with model.default_attention():
             while rows:
                 draws = [answer.draws[len(answer.ids)] for answer in rows]
                 tokens = choose_tokens(
@@ -215,35 +211,6 @@ def choose_tokens(scores: Tensor, temperature: float, draws: Tensor) -> Tensor:
     return torch.searchsorted(sums, to_device(thresholds, sums.device)[:, None], right=True)[:, 0]
 
 
-class _Decoder(Protocol):
-    """Computes the scores of the next token of answers in progress."""
-
-    def scores(self, answers: Sequence[Answer]) -> Tensor:
-        """Return scores of the words of the vocabulary; shape (len(answers), vocabulary).
-
-        Parameters
-        ----------
-        answers
-            Answers of the first call, each longer by a token at each call, without those that are complete.
-        """
-
-
-class _RecomputingDecoder:
-    """Reads prompts and answers again for each token."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-
-    def scores(self, answers: Sequence[Answer]) -> Tensor:
-        step = Step([[*answer.prompt, *answer.ids] for answer in answers])
-        (part,) = step.parts(len(answers), self._model.device)
-        places = sorted(range(len(answers)), key=step.order.__getitem__)  # of the answers in the step
-        last = to_device(torch.tensor([part.spans[place][1] - 1 for place in places]), self._model.device)
-        with forward_context(part, 0, "fp32"):
-            logits: Tensor = self._model.logits(part, last)
-        return logits
-
-
 class _Prefix:
     """Tokens that begin all prompts, and their keys and values, which are computed once.
 
@@ -262,8 +229,10 @@ class _Prefix:
                 self.keys_and_values = compute_prefix(model, prompts[0][: self.length])
 
 
-class _CachingDecoder:
-    """Keeps the keys and values of all tokens. Prompts are padded on the left, so their last tokens are in one column.
+class _Decoder:
+    """Computes the scores of the next token of answers in progress, and keeps the keys and values of all tokens.
+
+    Prompts are padded on the left, so their last tokens are in one column.
 
     Texts on one prompt share its computation.
     """
@@ -275,6 +244,13 @@ class _CachingDecoder:
         self._is_real: Tensor  # 1 for tokens, 0 for padding; shape (rows, columns)
 
     def scores(self, answers: Sequence[Answer]) -> Tensor:
+        """Return scores of the words of the vocabulary; shape (len(answers), vocabulary).
+
+        Parameters
+        ----------
+        answers
+            Answers of the first call, each longer by a token at each call, without those that are complete.
+        """
         if not self._answers:
             return self._read_prompts(answers)
         if len(answers) < len(self._answers):

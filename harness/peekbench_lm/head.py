@@ -6,14 +6,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from peekbench_lm.devices import matrix_dtype
 
 ROWS_PER_CHUNK = 1024
 """Tokens whose scores of all words are in memory at once, if no gradient is computed."""
-ENTROPY_ROWS = 512
-"""Tokens whose scores of all words are in memory at once, if the gradient of their entropy is computed."""
 BLOCK_CELLS = {"cpu": 2**22, "cuda": 2**28, "mps": 2**28}
 """Scores that are in memory in fp32 at once, for each type of device: as many as the cache of a processor holds."""
 MIN_FACTOR = 1e-30  # of a block of words that are impossible beside those of another block
@@ -103,29 +100,6 @@ def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, counts: Tensor
     dtype = matrix_dtype(hidden.device)
     total: Tensor = _SummedLoss.apply(hidden.to(dtype), head.weight, head.bias, targets, counts)  # type: ignore[no-untyped-call]
     return total
-
-
-def summed_entropy(head: nn.Module, hidden: Tensor) -> Tensor:
-    """Return the sum of the entropies of the next tokens in nats, in the precision of the current autocast region.
-
-    Parameters
-    ----------
-    head
-        Layer that maps hidden states to a score for each word of the vocabulary.
-    hidden
-        Hidden states; shape (n, size).
-    """
-
-    def sum_rows(rows: Tensor) -> Tensor:
-        table: Tensor = head(rows).float().log_softmax(-1)
-        return -(table.exp() * table).sum()
-
-    chunks = torch.split(hidden, ENTROPY_ROWS)
-    if len(chunks) == 1:
-        return sum_rows(hidden)
-    # The tables of all chunks would be kept for the backward pass, which computes each again.
-    sums: list[Tensor] = [checkpoint(sum_rows, rows, use_reentrant=False) for rows in chunks]
-    return torch.stack(sums).sum()
 
 
 def log_probabilities(head: nn.Linear, hidden: Tensor, targets: Tensor) -> Tensor:

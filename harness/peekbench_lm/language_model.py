@@ -16,12 +16,11 @@ from torch.nn.functional import cross_entropy
 
 from peekbench import DataError
 from peekbench_lm.forward_context import forward_context, replace_dropout
-from peekbench_lm.head import log_probabilities, summed_entropy, summed_loss
+from peekbench_lm.head import log_probabilities, summed_loss
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.loading import AutocastLinear, load_network, quiet_transformers
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import Kind, WeightMode
-from peekbench_lm.rounding import place_weight
 from peekbench_lm.tokenizer import check_mask, load_tokenizer, model_kind
 
 ADAPTER_MARK = "lora_"
@@ -93,7 +92,7 @@ class LanguageModel(PackedNetwork):
     DataError
         If the files are not a language model, lack weights, or do not support the weight mode.
     PeekbenchError
-        If the device is out of memory, or bitsandbytes is needed and not installed.
+        If bitsandbytes is needed and not installed.
     """
 
     def __init__(self, folder: Path, device: torch.device, weight_mode: WeightMode = "trained") -> None:
@@ -103,8 +102,6 @@ class LanguageModel(PackedNetwork):
         check_mask(folder, self.kind, tokenizer)
         self.supports_trees: bool | None = None
         """Whether the model computes trees of continuations; None before the first check."""
-        self.supports_windows: bool | None = None
-        """Whether it computes them after texts longer than its attention window; None before the first check."""
         self._has_linear_head = False
         with quiet_transformers():
             network = load_network(folder, self.kind, weight_mode, device)
@@ -198,17 +195,6 @@ class LanguageModel(PackedNetwork):
             hidden = self._head_inputs(part, indices)
         return summed_loss(self.network.get_output_embeddings(), hidden, targets, counts)
 
-    def entropy(self, part: Part, indices: Tensor) -> Tensor:
-        """Return the sum of the entropies of the tokens after some tokens of a part, in nats.
-
-        The parameters are those of `loss`. Call it inside `forward_context`.
-        """
-        if not self._has_linear_head:
-            return summed_entropy(nn.Identity(), self.logits(part, indices))
-        with self._sparse_embedding_gradient():
-            hidden = self._head_inputs(part, indices)
-        return summed_entropy(self.network.get_output_embeddings(), hidden)
-
     def log_probabilities(self, part: Part, indices: Tensor, targets: Tensor) -> Tensor:
         """Return natural logarithms of the probabilities of targets; shape (len(indices),).
 
@@ -244,12 +230,12 @@ class LanguageModel(PackedNetwork):
 
         rows.register_post_accumulate_grad_hook(add_rows)
         embedding.sparse = True
-        place_weight(embedding, "weight", rows)
+        embedding._parameters["weight"] = rows
         try:
             yield
         finally:
             embedding.sparse = False
-            place_weight(embedding, "weight", weight)
+            embedding._parameters["weight"] = weight
 
     @torch.no_grad()
     def _choose_layout(self) -> None:

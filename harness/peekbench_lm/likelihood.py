@@ -6,7 +6,6 @@ Sequences that are longer than the context of the model are scored in windows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
@@ -24,20 +23,8 @@ from peekbench_lm.options import Precision
 from peekbench_lm.tokenizer import encode_whole
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Tokens of a sequence that the model reads at once."""
-
-    start: int
-    """Position of the first token."""
-    end: int
-    """Position after the last token."""
-    num_scored: int
-    """Number of last tokens that count. Earlier windows score the tokens before them."""
-
-
-def make_windows(length: int, size: int, stride: int) -> list[Window]:
-    """Return windows that cover a sequence and score each token once.
+def make_windows(length: int, size: int, stride: int) -> list[tuple[int, int, int]]:
+    """Return windows that cover a sequence and score each token once: first and last position, and tokens to score.
 
     In sequences longer than one window, all tokens after the first window have at least `size` - `stride` tokens of
     context.
@@ -51,55 +38,11 @@ def make_windows(length: int, size: int, stride: int) -> list[Window]:
     stride
         Number of tokens that each window after the first adds; at most `size`.
     """
-    windows = [Window(0, min(size, length), min(size, length))]
-    while (scored := windows[-1].end) < length:
+    windows = [(0, min(size, length), min(size, length))]
+    while (scored := windows[-1][1]) < length:
         end = min(scored + stride, length)
-        windows.append(Window(end - size, end, end - scored))
+        windows.append((end - size, end, end - scored))
     return windows
-
-
-@torch.no_grad()
-def log_likelihoods(
-    model: LanguageModel, sequences: Sequence[Sequence[int]], context_length: int, stride: int, batch_tokens: int
-) -> list[float]:
-    """Return the sum of the natural log probabilities of the tokens of each sequence.
-
-    Each window begins with the beginning-of-text token. If the model has none, the first token of a sequence has no
-    probability and does not count.
-
-    Parameters
-    ----------
-    model
-        A causal model.
-    sequences
-        Token ids of each sequence, without special tokens.
-    context_length
-        Number of tokens that the model reads at once.
-    stride
-        Number of tokens that each window after the first adds.
-    batch_tokens
-        Number of tokens that are computed at once; fewer if the device is out of memory.
-
-    Raises
-    ------
-    PeekbenchError
-        If a single window does not fit into memory.
-    """
-    model.network.eval()
-    first = model.tokenizer.bos_token_id
-    prefix = [] if first is None else [first]
-    size = context_length - len(prefix)
-    pairs: list[tuple[list[int], list[int]]] = []
-    owners: list[int] = []  # position of the sequence that each pair belongs to
-    for position, sequence in enumerate(sequences):
-        for window in make_windows(len(sequence), size, min(stride, size)):
-            ids = [*prefix, *sequence[window.start : window.end]]
-            if num_scored := min(window.num_scored, len(ids) - 1):
-                pairs.append((ids[:-num_scored], ids[-num_scored:]))
-                owners.append(position)
-    sums = score_pairs(model, pairs, max(1, batch_tokens // context_length), model.precision)
-    totals: list[float] = np.bincount(owners, sums, minlength=len(sequences)).tolist()
-    return totals
 
 
 @torch.no_grad()
@@ -121,11 +64,6 @@ def score_pairs(
         Number of pairs that are computed at once; fewer if the device is out of memory.
     precision
         Data type of matrix products.
-
-    Raises
-    ------
-    PeekbenchError
-        If a single pair does not fit into memory.
     """
     model.network.eval()
     scores = np.empty(len(pairs))
@@ -179,17 +117,22 @@ def text_log_likelihoods(model: LanguageModel, texts: Inputs, context_length: in
     ------
     DataError
         If the tokenizer has no end-of-text token, or changes a text.
-    PeekbenchError
-        If a single window does not fit into memory.
     """
-    sequences = encode_whole(model.tokenizer, texts)
-    if model.tokenizer.bos_token_id is None:  # the first token of a sequence then counts as given
-        sequences = [[model.tokenizer.eos_token_id, *ids] for ids in sequences]
-    precision, model.precision = model.precision, "fp32"
-    try:
-        totals = log_likelihoods(model, sequences, context_length, max(1, context_length // 2), BATCH_TOKENS)
-    finally:
-        model.precision = precision
+    tokenizer = model.tokenizer
+    size, prefix = context_length, [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+    size -= len(prefix)
+    pairs: list[tuple[list[int], list[int]]] = []
+    owners: list[int] = []  # position of the text that each pair belongs to
+    for position, ids in enumerate(encode_whole(tokenizer, texts)):
+        # The first token of a sequence counts as given.
+        sequence = ids if prefix else [tokenizer.eos_token_id, *ids]
+        for start, end, num_new in make_windows(len(sequence), size, min(max(1, context_length // 2), size)):
+            window = [*prefix, *sequence[start:end]]
+            if num_scored := min(num_new, len(window) - 1):
+                pairs.append((window[:-num_scored], window[-num_scored:]))
+                owners.append(position)
+    sums = score_pairs(model, pairs, max(1, BATCH_TOKENS // context_length), "fp32")
+    totals = np.bincount(owners, sums, minlength=len(texts)).astype(np.float64)
     return np.minimum(totals, 0.0)  # rounding may exceed the probability 1
 
 

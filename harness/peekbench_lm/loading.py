@@ -14,8 +14,8 @@ from torch.nn.functional import linear
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BitsAndBytesConfig
 from transformers.utils import logging as untyped_logging
 
-from peekbench import DataError, PeekbenchError
-from peekbench_lm.defects import check_weights
+from peekbench import DataError
+from peekbench_lm.defects import check_code, check_weights
 from peekbench_lm.devices import is_out_of_memory, matrix_dtype
 from peekbench_lm.extras import check_extra
 from peekbench_lm.options import Kind, WeightMode
@@ -118,10 +118,6 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
     check_weights(folder)
     loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
     quantization = {"quantization_config": nf4_config(), "device_map": {"": device}} if weight_mode == "nf4" else {}
-    too_large = PeekbenchError(
-        f"{folder}: the model does not fit into the memory of {device}; choose a smaller model, quantize its weights "
-        "to four bits if the method supports it, or let fewer workers share the device"
-    )
     try:
         network, report = loader.from_pretrained(
             folder,
@@ -130,48 +126,26 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
             local_files_only=True,
             trust_remote_code=False,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # they are refused below
             **quantization,
         )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         if isinstance(error, RuntimeError) and is_out_of_memory(error):
-            raise too_large from error
+            raise
+        check_code(folder)
         raise DataError(
             f"{folder}: transformers cannot load a {kind} language model: {error}; choose another model, or save it "
             "again with `save_pretrained`"
         ) from error
-    if mismatched := sorted(report["mismatched_keys"]):
-        name, found, expected = mismatched[0]
-        raise DataError(
-            f"{folder}: the weights {name} have the shape {tuple(found)}, and config.json gives them "
-            f"{tuple(expected)}; restore the config.json that was saved with the weights"
-        )
     if missing := sorted(report["missing_keys"]):
         raise DataError(
             f"{folder}: {len(missing)} weights are missing, such as {missing[0]}, and would be initialized at random; "
             "give a checkpoint that includes the language-model head"
         )
-    check_finite(network, folder)
     if weight_mode == "nf4":
         compute_in_autocast_precision(network, folder)
         store_in_bf16(network)
         return network
-    try:
-        return network.to(device)
-    except RuntimeError as error:
-        if is_out_of_memory(error):
-            raise too_large from error
-        raise
-
-
-def check_finite(network: nn.Module, folder: Path) -> None:
-    """Refuse a network with weights that are not finite."""
-    for name, weight in network.named_parameters():
-        if weight.is_floating_point() and not weight.isfinite().all():
-            raise DataError(
-                f"{folder}: the weights {name} contain NaN or infinity, as after a training that diverged; choose an "
-                "earlier checkpoint or another model"
-            )
+    return network.to(device)
 
 
 @contextmanager

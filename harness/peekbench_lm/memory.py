@@ -72,7 +72,7 @@ def estimate_memory(options: ModelOptions, folders: Folders) -> int:
     if not num_weights or not hidden or not layers:
         return 0
     recipes = list(_find_recipes(options))
-    tokens = count_step_tokens(options)
+    tokens = _count_step_tokens(options)
     adapters = getattr(options, "lora", None)
     num_trained = 0
     if adapters is not None:
@@ -93,49 +93,17 @@ def estimate_memory(options: ModelOptions, folders: Folders) -> int:
         size += SNAPSHOT_BYTES * num_trained
     if not recipes:
         size += tokens * hidden * ACTIVATION_BYTES
-    elif getattr(options, "gradient_checkpointing", False):  # `auto` is true on a GPU
+    elif hasattr(options, "weights"):  # methods with four-bit weights recompute layers on a GPU
         size += tokens * hidden * (layers * CHECKPOINT_BYTES + ACTIVATION_BYTES)
     else:
         size += tokens * hidden * layers * ACTIVATION_BYTES
     return math.ceil((CONTEXT + MARGIN * size) / UNIT) * UNIT
 
 
-def count_step_tokens(options: ModelOptions) -> int:
-    """Return the number of tokens of the largest step, if all its texts are as long as the context.
-
-    Parameters
-    ----------
-    options
-        Options of the method.
-
-    Returns
-    -------
-    int
-        Tokens of a batch of the largest training stage, or of predictions if nothing is trained.
-    """
+def _count_step_tokens(options: ModelOptions) -> int:
+    """Return the tokens of the largest training step, or of a batch of predictions, if all texts fill the context."""
     length: int = getattr(options, "sequence_length", options.context_length)  # of a packed sequence, or of a text
     return max((recipe.batch_size for recipe in _find_recipes(options)), default=PREDICTION_BATCH) * length
-
-
-def count_kept_tokens(step_tokens: int, num_layers: int) -> int:
-    """Return how many tokens a step may have whose layers need no recomputation to save memory.
-
-    Such a step takes no more memory than the largest step with recomputation, for which memory is estimated. The number
-    depends on the options and the model only, so results do not depend on the memory of a card.
-
-    Parameters
-    ----------
-    step_tokens
-        Tokens of the largest step.
-    num_layers
-        Number of layers of the model.
-
-    Examples
-    --------
-    >>> count_kept_tokens(16 * 512, 32)
-    1219
-    """
-    return step_tokens * (num_layers * CHECKPOINT_BYTES + ACTIVATION_BYTES) // (num_layers * ACTIVATION_BYTES)
 
 
 def _find_recipes(options: BaseModel) -> Iterator[RecipeOptions]:

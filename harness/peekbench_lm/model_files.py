@@ -153,9 +153,9 @@ def _convert(model: str, file: Path, cache: Path) -> Path:
 
     def build(folder: Path) -> dict[str, Any]:
         check_extra("gguf", f"GGUF files such as {model}")
-        from peekbench_lm.gguf_files import convert_file  # noqa: PLC0415 - needs torch, and a converted file does not
+        from peekbench_lm.gguf_files import convert  # noqa: PLC0415 - needs torch, and a converted file does not
 
-        return {"gguf_sha256": digest, **convert_file(model, file, folder)}
+        return {"gguf_sha256": digest, **convert(model, file, folder)}
 
     return build_once(cache / "models" / f"{file.stem}-{version}", model, build)
 

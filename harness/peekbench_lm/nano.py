@@ -184,7 +184,7 @@ def train_nano_model(name: str, folder: Path, source: Path | None = None) -> dic
         loss = mean_loss(model, encode(tokenizer, held_out, context_length), MASK_PROBABILITY, seed=0)
         model.network.save_pretrained(folder)
     return {
-        "corpus": {distribution: corpus.version(distribution) for distribution in sorted(corpus.PACKAGES)},
+        "corpus": corpus.versions(),
         "paragraphs": num_paragraphs,
         "tokens": result.num_tokens // EPOCHS,
         "epochs": EPOCHS,

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers.activations import GELUTanh, NewGELUActivation
 
 from peekbench import DataError
-from peekbench_lm.attention import (
-    ATTENTION_NAME,
-    register_attention,
-)
+from peekbench_lm.attention import ATTENTION_NAME, register_attention
 from peekbench_lm.devices import MicroBatch
 from peekbench_lm.forward_context import forward_context, replace_dropout, set_checkpointing
 from peekbench_lm.layout import Part, Step
-from peekbench_lm.memory import count_kept_tokens
 from peekbench_lm.options import Precision, WeightMode
-from peekbench_lm.rounding import Siblings, find_siblings
 from peekbench_lm.tokenizer import context_limit
 
 TOLERANCE = 1e-3  # relative difference; a wrong layout causes differences as large as the values
@@ -71,12 +65,8 @@ class PackedNetwork:
         """Maximum relative difference between the same values computed in two layouts."""
         self.hidden_size = 0
         """Size of the hidden states."""
-        self.siblings: Siblings = ()
-        """Linear layers that compute from the same hidden states, if the network is on a GPU."""
         self._default_attention = ""
         self._first_position: int | None = None
-        self._recomputes = False
-        self._kept_tokens = 0
         fuse_activations(network)
         self._choose_layout()
         self._loaded = {name: weight.detach().clone() for name, weight in self._restored_weights()}
@@ -102,17 +92,8 @@ class PackedNetwork:
         """Return the number of tokens that the model reads of each text: at most `requested`."""
         return context_limit(self.tokenizer, self.folder, requested, self.first_position)
 
-    def copy(self) -> Self:
-        """Return a model that can be trained independently. It shares all weights that are never trained."""
-        other = copy.copy(self)
-        shared = self.network.parameters() if self.weight_mode != "trained" else ()
-        other.network = copy.deepcopy(self.network, {id(weight): weight for weight in shared})
-        other.micro_batch = MicroBatch(self.device)
-        return other
-
     def restore(self) -> None:
         """Restore the loaded weights."""
-        self._recomputes = False
         set_checkpointing(self.network, False)
         for weight in self.network.parameters():
             weight.grad = None
@@ -133,46 +114,9 @@ class PackedNetwork:
         """Return the names of the weights that training changes, and the weights."""
         return self.network.named_parameters() if self.weight_mode == "trained" else ()
 
-    def checkpoint_gradients(self, enabled: bool | None, step_tokens: int = 0) -> None:
-        """Enable or disable gradient checkpointing, which saves memory by recomputing layers in the backward pass.
-
-        Parameters
-        ----------
-        enabled
-            Whether to recompute layers; None to do so on a GPU if the model supports it, in steps that would otherwise
-            take more memory than the largest step with recomputation.
-        step_tokens
-            Number of tokens of the largest step, used if `enabled` is None.
-
-        Raises
-        ------
-        DataError
-            If checkpointing is enabled explicitly and the layers of the model do not support it.
-        """
-        is_required = bool(enabled)
-        if enabled is None:
-            enabled = self.device.type == "cuda"
-        num_layers = set_checkpointing(self.network, enabled)
-        if is_required and not num_layers:
-            raise DataError(
-                f"{self.folder}: the layers of the model do not support gradient checkpointing; write "
-                "gradient_checkpointing: false"
-            )
-        self._recomputes = enabled and num_layers > 0
-        self._kept_tokens = 0
-        if self._recomputes and not is_required:
-            self._kept_tokens = count_kept_tokens(step_tokens, num_layers)
-
-    def choose_checkpointing(self, step: Step) -> None:
-        """Recompute the layers of a step only if `checkpoint_gradients` requires it for so many tokens.
-
-        Parameters
-        ----------
-        step
-            Texts of the step.
-        """
-        if self._recomputes:
-            set_checkpointing(self.network, step.num_packed > self._kept_tokens)
+    def checkpoint_gradients(self) -> None:
+        """On a GPU, recompute the layers that support it in the backward pass, which saves memory."""
+        set_checkpointing(self.network, self.device.type == "cuda")
 
     def run_in_parts(self, step: Step, attempt: Callable[[Sequence[Part]], Tensor]) -> Tensor:
         """Compute a step in micro-batches that fit into memory.
@@ -183,11 +127,6 @@ class PackedNetwork:
             Texts of the step.
         attempt
             Function of the micro-batches. It is called again with smaller ones if it runs out of memory.
-
-        Raises
-        ------
-        PeekbenchError
-            If a single text does not fit into memory.
         """
         return self.micro_batch.run(len(step.texts), lambda size: attempt(step.parts(size, self.device)))
 
@@ -241,8 +180,6 @@ class PackedNetwork:
             )
         if self.is_packed:
             replace_dropout(self.network)
-        if self.device.type != "cpu":
-            self.siblings = find_siblings(self.body, lambda: self._outputs(part))
 
     @property
     def probe_length(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
@@ -131,18 +131,6 @@ class TrainedModelOptions(LanguageModelOptions):
     def weight_mode(self) -> WeightMode:
         """Weight mode of the model."""
         return "frozen" if self.lora else "trained"
-
-
-class TrainingSettings(Protocol):
-    """Options of every method that trains a language model, whatever their defaults."""
-
-    @property
-    def lora(self) -> Lora | None:
-        """Adapters to train instead of all weights."""
-
-    @property
-    def precision(self) -> PrecisionOption:
-        """Precision of matrix products in training."""
 
 
 class RecipeOptions(Options):

@@ -46,11 +46,6 @@ def pretrain(
         Fraction of tokens that a masked model predicts.
     seed
         Seed of order, masks and dropout.
-
-    Raises
-    ------
-    PeekbenchError
-        If a single text does not fit into memory.
     """
     num_steps = recipe.epochs * -(-len(texts) // recipe.batch_size)
     batches = (

@@ -12,7 +12,7 @@ from typing import Any
 from peekbench import Folders
 from peekbench.errors import SpecError
 from peekbench.records import Resources
-from peekbench_lm.builtin_models import BUILTIN_PREFIX, builtin_kind, check_builtin
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, builtin_kind
 from peekbench_lm.defects import check_gguf, check_weights
 from peekbench_lm.extras import check_extra
 from peekbench_lm.memory import estimate_memory
@@ -20,20 +20,11 @@ from peekbench_lm.model_files import describe_model, find_model, is_gguf, is_pat
 from peekbench_lm.options import Kind, LanguageModelOptions, ModelOptions, Requirement
 from peekbench_lm.tokenizer import check_mask, encode_whole, load_tokenizer, model_kind
 
-MASKED: tuple[Kind, str] = (
-    "masked",
-    "it continues texts, but a model that fills in masked tokens is required; choose a masked language model such as "
-    "builtin:bert-nano",
-)
-CAUSAL: tuple[Kind, str] = (
-    "causal",
-    "it fills in masked tokens, but a model that continues a text is required; choose a causal language model such as "
-    "gpt2 or builtin:gpt2-nano",
-)
-REQUIRED_KINDS: Mapping[Requirement, tuple[Kind, str]] = {
-    "masked": MASKED, "pooler": MASKED, "causal": CAUSAL, "text probabilities": CAUSAL,
+EXAMPLES: Mapping[Kind, str] = {"masked": "builtin:bert-nano", "causal": "builtin:gpt2-nano"}
+REQUIRED_KINDS: Mapping[Requirement, Kind] = {
+    "masked": "masked", "pooler": "masked", "causal": "causal", "text probabilities": "causal",
 }  # fmt: skip
-"""Training objective that a requirement needs, and what to say about a model with the other one."""
+"""Training objective that a requirement needs."""
 PROBE = "The \u201cNa\u00efve\u201d  caf\u00e9,\t\u00dcBER\r\n\n \u65e5\u672c \U0001f600\x7f e\u0301 ."
 """Text that tokenizers change if they drop case, accents or spaces, or do not know all characters."""
 
@@ -52,10 +43,7 @@ def check(*, options: LanguageModelOptions, folders: Folders) -> None:
 def known_kind(model: str, folders: Folders) -> Kind | None:
     """Return the training objective of a model if it is built in or on this machine; None if it is on the Hub."""
     if model.startswith(BUILTIN_PREFIX):
-        name = model.removeprefix(BUILTIN_PREFIX)
-        kind = builtin_kind(name)
-        check_builtin(name)
-        return kind
+        return builtin_kind(model.removeprefix(BUILTIN_PREFIX))
     if not is_path(model):
         return None
     if is_gguf(model):
@@ -88,9 +76,12 @@ def check_requirement(model: str, kind: Kind, requirement: Requirement, tokenize
     DataError
         If the method requires probabilities of texts, and the tokenizer changes texts.
     """
-    required, problem = REQUIRED_KINDS.get(requirement, (kind, ""))
+    required = REQUIRED_KINDS.get(requirement, kind)
     if kind != required:
-        raise SpecError(f"model {model}: {problem}")
+        raise SpecError(
+            f"model {model}: it is a {kind} language model, and the method needs a {required} one, such as "
+            f"{EXAMPLES[required]}"
+        )
     if requirement == "text probabilities" and tokenizer is not None:
         encode_whole(tokenizer, [PROBE])
 

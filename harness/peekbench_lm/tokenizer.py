@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from peekbench import DataError, Inputs
 from peekbench.formatting import shorten
-from peekbench_lm.defects import check_architecture, check_tokenizer, explain_code, read_json
+from peekbench_lm.defects import check_code, check_tokenizer, read_json
 from peekbench_lm.extras import check_extra
 from peekbench_lm.options import Kind
 
 
-def read_config(folder: Path) -> Mapping[str, Any]:
-    """Return the configuration of a model."""
-    return read_json(folder / "config.json")
-
-
 def model_kind(folder: Path) -> Kind:
     """Return whether a model predicts masked tokens or the next token."""
-    config = read_config(folder)
+    config = read_json(folder / "config.json")
     architecture = str((config.get("architectures") or [""])[0])
     if architecture.endswith(("ForMaskedLM", "ForPreTraining")):
         return "masked"
@@ -51,17 +46,15 @@ MAX_SHOWN = 60  # characters of a text in messages
 
 def load_tokenizer(folder: Path) -> Any:
     """Return the tokenizer of a model."""
-    from transformers import CONFIG_MAPPING, AutoTokenizer  # noqa: PLC0415 - modules that count tokens stay light
+    from transformers import AutoTokenizer  # noqa: PLC0415 - modules that count tokens stay light
 
-    check_architecture(folder, CONFIG_MAPPING)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
-        config = folder / "tokenizer_config.json"
-        if config.is_file() and "auto_map" in read_json(config):
-            raise explain_code(folder, config.name) from error
+        check_code(folder)
         raise DataError(
-            f"{folder}: cannot load the tokenizer: {error}; give a model with a tokenizer that transformers supports"
+            f"{folder}: transformers cannot load the tokenizer: {error}; give a model that the installed version "
+            "supports, or upgrade it"
         ) from error
     check_tokenizer(tokenizer, folder)
     return tokenizer
@@ -141,7 +134,7 @@ def context_limit(tokenizer: Any, folder: Path, requested: int, first_position: 
 
     The position of the first token is greater than 0 in models such as RoBERTa.
     """
-    config = read_config(folder)
+    config = read_json(folder / "config.json")
     num_positions = next((config[key] for key in POSITION_KEYS if config.get(key)), requested)
     return min(requested, int(num_positions) - first_position, int(tokenizer.model_max_length))
 

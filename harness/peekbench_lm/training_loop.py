@@ -17,7 +17,6 @@ from peekbench_lm.forward_context import forward_context
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import Recipe
-from peekbench_lm.rounding import rounded_weights
 from peekbench_lm.seeds import seed_for
 
 CLIP_OFFSET = 1e-6  # as in `torch.nn.utils.clip_grad_norm_`
@@ -170,7 +169,7 @@ def train(
     Raises
     ------
     PeekbenchError
-        If a single text does not fit into memory, or the optimizer needs bitsandbytes, which is not installed.
+        If the optimizer needs bitsandbytes, which is not installed.
     """
     weights = [weight for module in modules for weight in module.parameters() if weight.requires_grad]
     optimizer = make_optimizer(weights, recipe)
@@ -234,17 +233,12 @@ def backward(model: PackedNetwork, batch: Batch, seed: int, clear_gradients: Cal
         total = torch.zeros((), device=model.device)
         clear_gradients()
         for part in parts:
-            with (
-                forward_context(part, seed, model.precision),
-                rounded_weights(model.body, model.siblings, model.device),
-            ):
+            with forward_context(part, seed, model.precision):
                 loss = batch.loss(part)  # scalar
             (loss / max(1, batch.num_targets)).backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         return total
 
-    model.choose_checkpointing(batch.step)
     if batch.is_whole:
-        num_texts = len(batch.step.texts)
-        return model.micro_batch.run_whole(num_texts, lambda size: attempt(batch.step.parts(size, model.device)))
+        return attempt(batch.step.parts(len(batch.step.texts), model.device))
     return model.run_in_parts(batch.step, attempt)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.linear_model import LogisticRegression
 
 from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
@@ -70,20 +71,15 @@ def estimate_moments(rows: FloatArray) -> Moments:
     """
     mean = rows.mean(axis=0)
     centered = rows - mean
-    is_wide = centered.shape[0] < centered.shape[1]
-    # The products of rows have the same positive eigenvalues as those of columns, and are fewer.
-    products = (centered @ centered.T if is_wide else centered.T @ centered) / len(rows)
-    variances, vectors = np.linalg.eigh(products)
-    variances, vectors = variances[::-1], vectors[:, ::-1]
+    _, lengths, vectors = np.linalg.svd(centered, full_matrices=False)
+    variances, components = lengths**2 / len(rows), vectors.T
     if variances[0] <= np.finfo(np.float64).eps * len(rows) * float((mean**2).sum()):
         raise DataError(
             f"the {len(rows)} unlabeled texts have equal embeddings, which have no covariance; use more "
             "unlabeled texts, and different ones"
         )
     kept = variances > MIN_VARIANCE * variances[0]
-    variances, vectors = variances[kept], vectors[:, kept]
-    components = centered.T @ vectors / np.sqrt(len(rows) * variances) if is_wide else vectors
-    return Moments(mean, variances, components)
+    return Moments(mean, variances[kept], components[:, kept])
 
 
 def linear(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Linear, context: Context) -> Predictor:
@@ -152,31 +148,11 @@ def whitening(
 
     def correct(rows: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], dict[str, float]]:
         moments = estimate_moments(rows)
-        shrinkage = options.shrinkage if options.shrinkage != "ledoit_wolf" else ledoit_wolf_shrinkage(rows, moments)
+        shrinkage = options.shrinkage if options.shrinkage != "ledoit_wolf" else float(ledoit_wolf_shrinkage(rows))
         whiten, num_components = fit_whitening(moments, shrinkage, options.num_components)
         return whiten, {"shrinkage": shrinkage, "components": float(num_components)}
 
     return _corrected(unlabeled, train, options, context, correct)
-
-
-def ledoit_wolf_shrinkage(rows: FloatArray, moments: Moments) -> float:
-    """Return the weight of the identity with the smallest expected error of the covariance, from 0 to 1.
-
-    Source: Ledoit and Wolf (2004), https://doi.org/10.1016/S0047-259X(03)00096-4, section 3.2. scikit-learn computes
-    the same from the rows alone, which takes longer than to use their eigenvalues.
-
-    Parameters
-    ----------
-    rows
-        Embeddings of the unlabeled texts: (n_unlabeled, n_features).
-    moments
-        Their moments.
-    """
-    squared_norm = float((moments.variances**2).sum())  # of the covariance
-    distance = squared_norm - float(moments.variances.sum()) ** 2 / rows.shape[1]  # from the identity
-    lengths = ((rows - moments.mean) ** 2).sum(axis=1)
-    error = (float((lengths**2).mean()) - squared_norm) / len(rows)
-    return min(error / distance, 1.0) if distance > 0 else 1.0
 
 
 def fit_whitening(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,12 +68,6 @@ class SentenceEncoder(PackedNetwork):
                 "sentence-transformers, because one of its modules needs padded texts; choose another model"
             )
 
-    def copy(self) -> Self:
-        """Return an encoder that can be trained independently."""
-        other = super().copy()
-        other.modules = copy.deepcopy(self.modules)
-        return other
-
     def _restored_weights(self) -> Iterable[tuple[str, nn.Parameter]]:
         return nn.ModuleList([self.network, self.modules]).named_parameters()
 
@@ -135,11 +128,6 @@ class SentenceEncoder(PackedNetwork):
             Text in front of each of them; None for the prompt of the model.
         limit
             Maximum number of tokens of each text; less if the encoder reads fewer.
-
-        Raises
-        ------
-        PeekbenchError
-            If a single text does not fit into memory.
         """
         self.network.eval()
         self.modules.eval()
@@ -182,11 +170,6 @@ def train_encoder(
         Hyperparameters.
     seed
         Seed of the fit, from which that of the dropout masks is derived.
-
-    Raises
-    ------
-    PeekbenchError
-        If a batch does not fit into memory.
     """
     recipe, epochs = options.make_recipe(options.epochs), Epochs.of(batches)
     modules = [encoder.network, encoder.modules]

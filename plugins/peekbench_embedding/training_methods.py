@@ -93,11 +93,6 @@ def train_simcse(
         Hyperparameters.
     seed
         Seed of order and dropout.
-
-    Raises
-    ------
-    PeekbenchError
-        If a batch does not fit into memory.
     """
     epochs = []
     for epoch in range(options.epochs):
@@ -151,11 +146,6 @@ def train_setfit(
         Hyperparameters.
     seed
         Seed of pairs, order and dropout.
-
-    Raises
-    ------
-    PeekbenchError
-        If a batch does not fit into memory.
     """
     size = options.batch_size
     epochs = []
@@ -243,8 +233,6 @@ def simcse(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Sim
         If this machine has no such device.
     DataError
         If the model is unavailable, or has no network of transformers that can be trained.
-    PeekbenchError
-        If a batch does not fit into memory.
     """
 
     def adapt(encoder: SentenceEncoder, texts: Inputs) -> TrainingResult:

@@ -225,8 +225,6 @@ def train_tsdae(encoder: SentenceEncoder, texts: Sequence[Words], options: Tsdae
     ------
     DataError
         If the architecture of the encoder has no decoder with cross-attention.
-    PeekbenchError
-        If a batch does not fit into memory.
     """
     decoder = Decoder(encoder, seed_for(seed, "decoder"))
     texts = [text for text in texts if len(text.ids) > 1]

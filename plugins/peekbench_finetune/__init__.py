@@ -1,4 +1,4 @@
-"""Finetuned language models: task-adaptive pretraining, for too many epochs too, and pattern-exploiting training."""
+"""Finetuned language models: task-adaptive pretraining, for too many epochs too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 
 from peekbench import MethodEntry, hookimpl
 from peekbench.plugins import Preparation
-from peekbench_finetune.options import Overtrain, PatternExploiting, Tapt
+from peekbench_finetune.options import Overtrain, Tapt
 
 
 @hookimpl
@@ -38,13 +38,5 @@ def peekbench_methods() -> list[MethodEntry]:
             summary="tapt with more epochs of pretraining",
             unlabeled_options=frozenset({"pretraining", "overtraining_epochs"}),
             base="finetuning",
-        ),
-        entry(
-            name="pattern_exploiting",
-            options=PatternExploiting,
-            task_kinds=frozenset({"classification"}),
-            method="peekbench_finetune.pattern_exploiting:pattern_exploiting",
-            summary="cloze questions: an ensemble labels the unlabeled texts softly for a final classifier",
-            unlabeled_options=frozenset({"temperature", "classification"}),
         ),
     ]

@@ -126,17 +126,12 @@ class Classifier:
         texts
             Token ids of each text.
         labels
-            Class of each text as an integer; shape (len(texts),). Or the probabilities of the classes of each text, or
-            0 and 1 for each label; shape (len(texts), num_classes).
+            Class of each text as an integer; shape (len(texts),). Or 0 and 1 for each label; shape
+            (len(texts), num_classes).
         recipe
             Hyperparameters.
         seed
             Seed of order and dropout.
-
-        Raises
-        ------
-        PeekbenchError
-            If a single text does not fit into memory.
         """
         batches = [
             [self._make_batch(texts, labels, rows) for rows in epoch]
@@ -170,11 +165,6 @@ class Classifier:
             Token ids of each text.
         batch_size
             Number of texts that are computed at once; fewer if the device is out of memory.
-
-        Raises
-        ------
-        PeekbenchError
-            If a single text does not fit into memory.
         """
         self.model.network.eval()
         self.head.eval()

@@ -8,7 +8,7 @@ from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.errors import SpecError
 from peekbench.records import FloatArray
 from peekbench_finetune.classification import Classifier
-from peekbench_finetune.options import Finetuning, Overtrain, Tapt
+from peekbench_finetune.options import Overtrain, Tapt
 from peekbench_lm.devices import deterministic
 from peekbench_lm.fit import Lease, load_for_fit, prepare_training, record_memory
 from peekbench_lm.language_model import LanguageModel, Snapshot
@@ -57,7 +57,7 @@ def tapt(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tapt,
                 head = options.classification.model_copy(update={"head": "bert_new_pooler"})
                 options = options.model_copy(update={"classification": head})
         pretrained = Snapshot(model) if options.score_texts else None
-        predictor = fit_classifier(lease, train, task, options, context, metrics)
+        predictor = _fit_classifier(lease, train, task, options, context, metrics)
     if pretrained is None:
         return predictor
 
@@ -69,31 +69,10 @@ def tapt(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tapt,
     return replace(predictor, log_likelihoods=log_likelihoods)
 
 
-def fit_classifier(
-    lease: Lease[LanguageModel],
-    train: Labeled,
-    task: Task,
-    options: Finetuning,
-    context: Context,
-    metrics: dict[str, float],
+def _fit_classifier(
+    lease: Lease[LanguageModel], train: Labeled, task: Task, options: Tapt, context: Context, metrics: dict[str, float]
 ) -> Predictor:
-    """Finetune the model and a linear layer, starting from the current weights; return a predictor.
-
-    Parameters
-    ----------
-    lease
-        The model.
-    train
-        Texts with their labels, or with the probabilities of their classes.
-    task
-        Task of the texts.
-    options
-        Finetuning.
-    context
-        Seed of the fit.
-    metrics
-        Metrics of the fit, to which this function adds.
-    """
+    """Finetune the model and a linear layer, starting from the current weights; return a predictor."""
     model = lease.model
     limit = model.context_limit(options.context_length)
     pooling = options.classification.pooling or ("cls" if model.kind == "masked" else "last")

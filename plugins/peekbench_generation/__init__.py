@@ -1,7 +1,7 @@
 """Plugin ``generation``: methods that answer prompts with causal language models, and learn from unlabeled prompts.
 
-A method adapts to prompts without references: it trains on the answers on which most of its samples agree, reinforces
-them, makes its answers more certain, or trains on the prompts themselves.
+A method adapts to prompts without references: it trains on the answers on which most of its samples agree, or
+reinforces them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from peekbench import MethodEntry, hookimpl
 from peekbench.plugins import Preparation
 from peekbench.records import TaskKind
 from peekbench_generation.options import (
-    EntropyMinimization,
     MajorityVote,
-    Perplexity,
     PolicyGradient,
     Prompting,
     Supervised,
@@ -87,21 +85,5 @@ def peekbench_methods() -> list[MethodEntry]:
                 "first_reward": "mean reward of the first step",
                 "last_reward": "mean reward of the last step",
             },
-        ),
-        adapted(
-            name="entropy_minimization",
-            options=EntropyMinimization,
-            method="peekbench_generation.adaptation:entropy_minimization",
-            summary="train for certain answers to unlabeled prompts",
-            unlabeled_options=frozenset({"sampling", "adaptation"}),
-            metrics=ADAPTING | SAMPLING,
-        ),
-        adapted(
-            name="perplexity",
-            options=Perplexity,
-            method="peekbench_generation.adaptation:perplexity",
-            summary="train on the unlabeled prompts as texts, then answer",
-            unlabeled_options=frozenset({"adaptation"}),
-            metrics=ADAPTING,
         ),
     ]

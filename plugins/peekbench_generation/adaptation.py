@@ -1,4 +1,4 @@
-"""Training on unlabeled prompts: on the majority's answers, by a policy gradient, for certainty, and on the prompts."""
+"""Training on unlabeled prompts: on the majority's answers, and by a policy gradient."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from torch import Tensor
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.errors import ContractError
 from peekbench.records import FloatArray
 from peekbench_generation.fit import AnsweringModel, fit
-from peekbench_generation.options import EntropyMinimization, MajorityVote, Perplexity, PolicyGradient
-from peekbench_lm.completions import Completion, find_targets, make_batch
-from peekbench_lm.devices import to_device
+from peekbench_generation.options import MajorityVote, PolicyGradient
+from peekbench_lm.completions import Completion, make_batch
 from peekbench_lm.generation import Answer
 from peekbench_lm.language_model import LanguageModel
-from peekbench_lm.layout import Part, Step
 from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, Epochs, shuffle_batches
 
@@ -152,63 +149,3 @@ def make_policy_batch(model: LanguageModel, samples: Sequence[Sequence[Answer]],
     if not completions:
         return None
     return replace(make_batch(model, completions), num_targets=rewards.size)
-
-
-def entropy_minimization(
-    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: EntropyMinimization, context: Context
-) -> Predictor:
-    """Minimize the entropy of the next token at each token of sampled answers.
-
-    Source: Agarwal et al. (2025), arXiv 2505.15134, section 3, the method EM-FT.
-
-    The parameters and errors are those of `fit.fit`.
-    """
-
-    def adapt(answering: AnsweringModel, prompts: Sequence[Sequence[int]]) -> None:
-        seed = seed_for(context.seed, "entropy")
-        samples = answering.sample(prompts, options.sampling, seed_for(seed, "samples"))
-        completions = [complete(answer) for row in samples for answer in row]
-        recipe = options.adaptation.make_recipe(options.adaptation.epochs)
-        batches = [
-            [make_entropy_batch(answering.model, [completions[row] for row in rows]) for rows in epoch]
-            for epoch in shuffle_batches(len(completions), recipe, seed)
-        ]
-        result = answering.train_batches(Epochs.of(batches), recipe)
-        answering.metrics |= result.epoch_losses("entropy")
-
-    return fit(unlabeled, train, task, options, context, adapt)
-
-
-def make_entropy_batch(model: LanguageModel, completions: Sequence[Completion]) -> Batch:
-    """Return a step that minimizes the mean entropy, in nats, of the next token at the tokens of answers.
-
-    Parameters
-    ----------
-    model
-        A causal model.
-    completions
-        Prompts with their answers.
-    """
-    step = Step([completion.ids for completion in completions])
-    ordered = [completions[position] for position in step.order]
-
-    def loss(part: Part) -> Tensor:
-        indices, _, _ = find_targets(part, ordered[part.texts])
-        return model.entropy(part, to_device(indices, model.device))
-
-    return Batch(step, sum(len(completion.ids) - completion.start for completion in completions), loss)
-
-
-def perplexity(
-    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Perplexity, context: Context
-) -> Predictor:
-    """Train on the unlabeled prompts as texts (Hu et al. 2025, arXiv 2505.20633, without the choice of prompts).
-
-    The parameters and errors are those of `fit.fit`.
-    """
-
-    def adapt(answering: AnsweringModel, prompts: Sequence[Sequence[int]]) -> None:
-        completions = [Completion(ids) for ids in prompts]
-        answering.train_answers("adaptation", completions, options.adaptation)
-
-    return fit(unlabeled, train, task, options, context, adapt)

@@ -109,8 +109,7 @@ class AnsweringModel:
         if not completions:
             return
         recipe = training.make_recipe(training.epochs)
-        rows = [[completion] for completion in completions]
-        result = train_completions(self.model, rows, recipe, seed_for(self.seed, stage))
+        result = train_completions(self.model, completions, recipe, seed_for(self.seed, stage))
         self.metrics |= result.metrics(stage) | result.epoch_losses(stage)
         record_memory(self.model, self.metrics)
 
@@ -187,8 +186,6 @@ def fit(
     ------
     SpecError, DataError
         If the device does not exist; the model is unavailable or not causal; or a reference is too long.
-    PeekbenchError
-        If a single prompt does not fit into memory.
     """
     with computing(options):
         answering = AnsweringModel(train, task, options, context)

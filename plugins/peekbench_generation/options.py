@@ -121,26 +121,3 @@ class PolicyGradient(Finetuned):
     """Answers to the unlabeled prompts, drawn again at each step."""
     adaptation: PolicyTraining = PolicyTraining()
     """Steps of the policy gradient."""
-
-
-class SingleSampling(Sampling):
-    """Answers to the unlabeled prompts whose entropy is minimized."""
-
-    num_samples: int = Field(default=1, ge=1)
-    """Answers to each prompt."""
-
-
-class EntropyMinimization(Finetuned):
-    """Options of `generation.entropy_minimization`."""
-
-    sampling: SingleSampling = SingleSampling()
-    """Answers to the unlabeled prompts."""
-    adaptation: PolicyTraining = PolicyTraining()
-    """Training that minimizes the entropy of the next token."""
-
-
-class Perplexity(Finetuned):
-    """Options of `generation.perplexity`."""
-
-    adaptation: Training = Training()
-    """Training on the unlabeled prompts as texts."""

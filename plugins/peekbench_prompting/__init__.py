@@ -8,9 +8,7 @@ from peekbench import MethodEntry, hookimpl
 from peekbench.plugins import Preparation
 from peekbench_prompting.options import (
     BatchCalibration,
-    BatchCalibrationFewShot,
     FewShot,
-    InputPerplexity,
     NeighborVoting,
     Packed,
     Pretrain,
@@ -20,7 +18,7 @@ from peekbench_prompting.options import (
     ZeroShot,
 )
 
-TRAINING_OPTIONS = frozenset({"lora", "precision", "gradient_checkpointing", "pretraining"})
+TRAINING_OPTIONS = frozenset({"lora", "precision", "pretraining"})
 """Options without effect if nothing is trained."""
 
 
@@ -60,14 +58,6 @@ def peekbench_methods() -> list[MethodEntry]:
             base="zero_shot",
         ),
         entry(
-            name="batch_calibration_few_shot",
-            options=BatchCalibrationFewShot,
-            method="peekbench_prompting.fit:batch_calibration",
-            summary="few_shot, divided by the mean class probabilities of the unlabeled texts",
-            unlabeled_options=frozenset({"strength"}),
-            base="few_shot",
-        ),
-        entry(
             name="self_labeled",
             options=SelfLabeled,
             method="peekbench_prompting.in_context:self_labeled",
@@ -104,15 +94,7 @@ def peekbench_methods() -> list[MethodEntry]:
             options=Packed,
             method="peekbench_prompting.training:pretrain",
             summary="pretrain with several texts after one instruction",
-            unlabeled_options=TRAINING_OPTIONS | {"sequence_length", "texts_per_sequence", "attention"},
-            base="zero_shot",
-        ),
-        entry(
-            name="input_perplexity",
-            options=InputPerplexity,
-            method="peekbench_prompting.training:input_perplexity",
-            summary="train a causal language model on unlabeled texts of high perplexity, then prompt it for the class",
-            unlabeled_options=TRAINING_OPTIONS | {"perplexity_threshold", "perplexity_weight"},
+            unlabeled_options=TRAINING_OPTIONS | {"sequence_length", "texts_per_sequence"},
             base="zero_shot",
         ),
         entry(

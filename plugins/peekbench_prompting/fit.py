@@ -19,7 +19,7 @@ from peekbench_lm.options import Precision
 from peekbench_lm.precision import choose_precision
 from peekbench_lm.seeds import seed_for
 from peekbench_prompting.frame import fill_template, frame_prompt
-from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, Prompting, Scoring, ZeroShot
+from peekbench_prompting.options import BatchCalibration, FewShot, Prompting, Scoring, ZeroShot
 from peekbench_prompting.prompts import AnswerTokens, Example, ExamplePrompts, Prompt, PromptEncoder, choose_examples
 
 CONTENT_FREE = ("N/A", "[MASK]", "")
@@ -217,17 +217,11 @@ def make_predictor(
 
 
 def batch_calibration(
-    unlabeled: Inputs | None,
-    train: Labeled,
-    task: Task,
-    *,
-    options: BatchCalibration | BatchCalibrationFewShot,
-    context: Context,
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: BatchCalibration, context: Context
 ) -> Predictor:
     """Prompt the model, and divide by the mean class probabilities of the unlabeled texts.
 
-    `batch_calibration_few_shot` uses this function too, with the options `BatchCalibrationFewShot`. Without unlabeled
-    texts, nothing is calibrated. The other parameters and the errors are those of `prompt`.
+    Without unlabeled texts, nothing is calibrated. The other parameters and the errors are those of `prompt`.
 
     Source: Zhou et al. (2024), arXiv 2309.17249, section 4, equations 1 and 2, with all unlabeled texts as the batch.
     """

@@ -5,7 +5,6 @@ If arXiv 2410.00179, section 9, gives a value, it is the default; otherwise the 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
@@ -19,6 +18,7 @@ from peekbench_lm.options import (
     PrecisionOption,
     RecipeOptions,
     Requirement,
+    TrainedModelOptions,
     WeightMode,
 )
 from peekbench_prompting.frame import check_template
@@ -93,13 +93,6 @@ class BatchCalibration(ZeroShot):
     """Power of the class priors by which probabilities are divided: 1 as in arXiv 2309.17249, 0 for no calibration."""
 
 
-class BatchCalibrationFewShot(FewShot):
-    """Options of `prompting.batch_calibration_few_shot`."""
-
-    strength: float = Field(default=1.0, ge=0)
-    """Power of the class priors by which probabilities are divided: 1 as in arXiv 2309.17249, 0 for no calibration."""
-
-
 Selection: TypeAlias = Literal["balanced", "confident"]
 
 
@@ -159,8 +152,6 @@ if TYPE_CHECKING:
     from peekbench_lm.language_model import LanguageModel
     from peekbench_lm.options import Recipe
 
-Attention: TypeAlias = Literal["sequence", "text"]
-
 
 class Training(RecipeOptions):
     """How the model is trained on prompts."""
@@ -187,18 +178,13 @@ class Training(RecipeOptions):
         return self.make_recipe(self.epochs, default if self.optimizer == "auto" else self.optimizer)
 
 
-class Adapted(Prompting):
+class Adapted(Prompting, TrainedModelOptions):
     """Options of every method that trains."""
 
     weights: Weights = "nf4"
     """Format of the model's weights: fp32, or nf4 (QLoRA, Dettmers et al. 2023, arXiv 2305.14314)."""
     lora: Lora | None = Lora()
     """LoRA adapters to train; null trains all weights, which requires `weights: fp32`."""
-    precision: PrecisionOption = "auto"
-    """Precision of matrix products in training. auto: bf16 if this machine multiplies faster in it, otherwise fp32."""
-    gradient_checkpointing: Literal["auto"] | bool = "auto"
-    """Recompute layers in the backward pass to save memory. auto: only on a GPU, and only in
-    steps with more tokens than fit into the memory of the largest step with recomputed layers."""
 
     @model_validator(mode="after")
     def _check_adapters(self) -> Self:
@@ -232,12 +218,10 @@ class Packed(Pretrain):
     pretraining: PackedTraining = PackedTraining()
     """Training on the sequences of packed prompts."""
     sequence_length: int = Field(default=8192, ge=8)
-    """Maximum number of tokens per sequence. With `attention: sequence`, limited by the model's own maximum."""
+    """Maximum number of tokens per sequence, limited by the model's own maximum."""
     texts_per_sequence: int | None = Field(default=None, ge=1)
     """Maximum number of texts per sequence; the code published with arXiv 2410.00179 packs 8. Default: as many as
     fit."""
-    attention: Attention = "sequence"
-    """What the tokens of a text attend to. sequence: all preceding tokens. text: the instruction and their own text."""
 
     @model_validator(mode="after")
     def _check_length(self) -> Self:
@@ -250,9 +234,7 @@ class Packed(Pretrain):
 
 
 def check_packing(is_chat: bool, options: Packed) -> None:
-    """Check that packed texts which attend to each other are not in a chat.
-
-    In a chat, all texts except the first would be part of the reply.
+    """Check that packed texts are not in a chat, where all except the first would be part of the reply.
 
     Parameters
     ----------
@@ -264,35 +246,13 @@ def check_packing(is_chat: bool, options: Packed) -> None:
     Raises
     ------
     SpecError
-        If prompts are chat messages and `attention` is `sequence`.
+        If they are.
     """
-    if is_chat and options.attention == "sequence":
+    if is_chat:
         raise SpecError(
-            f"model {options.model}: its prompts are chat messages, so packed texts that attend to each other would be "
-            "part of the reply to the first one; write `attention: text` or `chat_template: never`"
+            f"model {options.model}: its prompts are chat messages, so packed texts would be part of the reply to the "
+            "first one; write `chat_template: never`"
         )
-
-
-class PerplexityTraining(Training):
-    """How the model is trained on the texts."""
-
-    epochs: int = Field(default=1, ge=1)
-    """Passes over the texts that are trained on."""
-    batch_size: int = Field(default=1, ge=1)
-    """Texts per optimizer step."""
-    learning_rate: float = Field(default=5e-5, gt=0)
-    """Learning rate of the first step."""
-
-
-class InputPerplexity(Adapted):
-    """Options of `prompting.input_perplexity`. The defaults are those of Hu et al. (2025), arXiv 2505.20633."""
-
-    pretraining: PerplexityTraining = PerplexityTraining()
-    """Training on the unlabeled texts."""
-    perplexity_threshold: float = Field(default=round(math.e**3, 4), ge=1)
-    """Only texts with a larger perplexity are trained on."""
-    perplexity_weight: float = Field(default=0.1, gt=0)
-    """Weight of a text whose perplexity equals the threshold. Weights are proportional to perplexities."""
 
 
 class Supervised(Adapted):

@@ -1,29 +1,19 @@
-"""Fits that train: on prompts of the unlabeled texts, on the texts alone, and on the answers of the train set."""
+"""Fits that train: on prompts of the unlabeled texts, and on the answers of the train set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
-from peekbench.records import FloatArray
 from peekbench_lm.completions import Completion, train_completions
-from peekbench_lm.devices import to_device
 from peekbench_lm.fit import load_for_fit, prepare_training
 from peekbench_lm.language_model import LanguageModel
-from peekbench_lm.layout import Part, Step
-from peekbench_lm.likelihood import score_pairs
-from peekbench_lm.memory import count_step_tokens
 from peekbench_lm.seeds import seed_for
-from peekbench_lm.tokenizer import encode
-from peekbench_lm.training_loop import Batch, Epochs, shuffle_batches, train
 from peekbench_prompting.fit import make_encoder, make_predictor
-from peekbench_prompting.frame import PromptFrame
-from peekbench_prompting.options import Adapted, InputPerplexity, Packed, Pretrain, Supervised, Training, check_packing
+from peekbench_prompting.options import Adapted, Packed, Pretrain, Supervised, Training, check_packing
 from peekbench_prompting.prompts import ExamplePrompts, Prompt, PromptEncoder
 
 
@@ -84,16 +74,16 @@ def _fit(
             prepare(lease.model, options, context.seed)
         if unlabeled is not None:
             encoded = encoder.encode(list(unlabeled))
-            rows: Iterable[Sequence[Completion]] = ([Completion(prompt.ids)] for prompt in encoded)
+            rows = [prompt.ids for prompt in encoded]
             if isinstance(options, Packed):
                 rows = pack(encoder, encoded, lease.model, options, seed_for(context.seed, "packing"))
             metrics["pretraining_share_cut"] = sum(prompt.is_cut for prompt in encoded) / len(encoded)
-            _train("pretraining", lease.model, list(rows), options.pretraining, context.seed, metrics)
+            _train("pretraining", lease.model, list(map(Completion, rows)), options.pretraining, context.seed, metrics)
         if train is not None:
             assert isinstance(options, Supervised)
             encoded = encoder.encode(list(train.inputs))
             answers = [
-                [_complete_answer(encoder, prompt, int(label))]
+                _complete_answer(encoder, prompt, int(label))
                 for prompt, label in zip(encoded, train.labels, strict=True)
             ]
             metrics["finetuning_share_cut"] = sum(prompt.is_cut for prompt in encoded) / len(encoded)
@@ -119,14 +109,13 @@ def prepare(model: LanguageModel, options: Adapted, seed: int) -> None:
         Seed of the fit.
     """
     prepare_training(model, options, seed)
-    enabled = None if options.gradient_checkpointing == "auto" else options.gradient_checkpointing
-    model.checkpoint_gradients(enabled, count_step_tokens(options))
+    model.checkpoint_gradients()
 
 
 def _train(
     stage: str,
     model: LanguageModel,
-    rows: Sequence[Sequence[Completion]],
+    rows: Sequence[Completion],
     training: Training,
     seed: int,
     metrics: dict[str, float],
@@ -137,8 +126,8 @@ def _train(
 
 def pack(
     encoder: PromptEncoder, prompts: Sequence[Prompt], model: LanguageModel, options: Packed, seed: int
-) -> list[list[Completion]]:
-    """Pack texts, in random order, into sequences that start with one instruction.
+) -> list[list[int]]:
+    """Pack texts, in random order, into sequences that start with one instruction; return their token ids.
 
     Parameters
     ----------
@@ -147,27 +136,19 @@ def pack(
     prompts
         One prompt per text.
     model
-        Limits the length of a sequence if `options.attention` is `sequence`.
+        Limits the length of a sequence.
     options
-        Length of a sequence, number of its texts and what texts attend to.
+        Length of a sequence, and number of its texts.
     seed
         Seed of the random order.
-
-    Returns
-    -------
-    list of list of Completion
-        One list per sequence. If texts attend to the texts before them, a sequence is a single completion. Otherwise
-        each text is a completion that starts with the same instruction; only the first completion of a sequence trains
-        on the instruction.
 
     Raises
     ------
     SpecError
-        If texts attend to each other in a chat: all except the first would be part of the reply.
+        If prompts are chat messages: all texts except the first would be part of the reply.
     """
-    is_separate = options.attention == "text"
     check_packing(encoder.is_chat, options)
-    limit = options.sequence_length if is_separate else model.context_limit(options.sequence_length)
+    limit = model.context_limit(options.sequence_length)
     sequences: list[list[Prompt]] = []
     length = limit
     for position in np.random.default_rng(seed).permutation(len(prompts)):
@@ -179,12 +160,7 @@ def pack(
             length = prompt.num_leading
         sequences[-1].append(prompt)
         length += num_own
-    if is_separate:
-        return [
-            [Completion(prompt.ids, prompt.num_leading if row else 1) for row, prompt in enumerate(sequence)]
-            for sequence in sequences
-        ]
-    return [[Completion(ids)] for sequence in sequences for ids in _join(encoder, sequence, limit)]
+    return [ids for sequence in sequences for ids in _join(encoder, sequence, limit)]
 
 
 def _join(encoder: PromptEncoder, sequence: Sequence[Prompt], limit: int) -> list[list[int]]:
@@ -197,108 +173,3 @@ def _join(encoder: PromptEncoder, sequence: Sequence[Prompt], limit: int) -> lis
         return [ids]
     half = len(sequence) // 2
     return [*_join(encoder, sequence[:half], limit), *_join(encoder, sequence[half:], limit)]
-
-
-def input_perplexity(
-    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: InputPerplexity, context: Context
-) -> Predictor:
-    """Minimize the perplexity of the unlabeled texts that have a high perplexity, then prompt the model for classes.
-
-    The texts stand alone, without the prompt. The parameters and errors are those of `training.pretrain`.
-
-    Source: Hu et al. (2025), arXiv 2505.20633.
-    """
-    metrics: dict[str, float] = {}
-    with load_for_fit(options, context, metrics) as lease:
-        model = lease.model
-        prompts = ExamplePrompts(partial(make_encoder, model, task, options))
-        if unlabeled is None:
-            model.freeze()  # so that the result is exactly that of `zero_shot`, which shares this arm
-        else:
-            prepare(model, options, context.seed)
-            limit = model.context_limit(options.context_length)
-            texts = encode(model.tokenizer, [PromptFrame.cut(text) for text in unlabeled], limit)
-            metrics |= _minimize_perplexity(model, texts, options, seed_for(context.seed, "pretraining"))
-        return make_predictor(lease, prompts, options, metrics)
-
-
-def _minimize_perplexity(
-    model: LanguageModel, texts: Sequence[Sequence[int]], options: InputPerplexity, seed: int
-) -> dict[str, float]:
-    """Train on the texts with a high perplexity; return the metrics."""
-    batch_size = options.scoring.batch_size
-    before = log_perplexities(model, texts, batch_size)
-    chosen = [texts[row] for row in np.flatnonzero(before > np.log(options.perplexity_threshold)).tolist()]
-    metrics = {"perplexity_before": float(np.exp(before.mean())), "share_selected": len(chosen) / len(texts)}
-    if not chosen:
-        return metrics
-    recipe = options.pretraining.recipe(model)
-    positions = shuffle_batches(len(chosen), recipe, seed)
-    batches = ([make_batch(model, [chosen[row] for row in rows], options) for rows in epoch] for epoch in positions)
-    epochs = Epochs(batches, sum(map(len, positions)))
-    trained = train(model, [model.network], epochs, recipe, seed_for(seed, "dropout"))
-    after = log_perplexities(model, texts, batch_size)
-    return metrics | trained.metrics("pretraining") | {"perplexity_after": float(np.exp(after.mean()))}
-
-
-def log_perplexities(model: LanguageModel, texts: Sequence[Sequence[int]], batch_size: int) -> FloatArray:
-    """Return the natural logarithm of the perplexity of each text; shape `(len(texts),)`.
-
-    It is the mean negative log probability of all tokens except the first one, and 0 for a text of a single token.
-
-    Parameters
-    ----------
-    model
-        A causal language model.
-    texts
-        Token ids of each text.
-    batch_size
-        Number of texts that are computed at once.
-    """
-    perplexities = np.zeros(len(texts))
-    rows = [row for row, text in enumerate(texts) if len(text) > 1]
-    pairs = [(texts[row][:1], texts[row][1:]) for row in rows]
-    perplexities[rows] = -score_pairs(model, pairs, batch_size, model.precision)
-    perplexities[rows] /= [len(continuation) for _, continuation in pairs]
-    return perplexities
-
-
-def make_batch(model: LanguageModel, texts: Sequence[Sequence[int]], options: InputPerplexity) -> Batch:
-    """Return an optimizer step that minimizes the weighted perplexities of texts.
-
-    Parameters
-    ----------
-    model
-        A causal language model.
-    texts
-        Token ids of each text, at least two per text.
-    options
-        Threshold and weight of perplexities.
-    """
-
-    def loss(part: Part) -> Tensor:
-        own = [torch.arange(start, end) for start, end in part.spans]
-        indices = to_device(torch.cat([span[:-1] for span in own]), model.device)
-        losses = -model.log_probabilities(part, indices, part.ids[indices + 1])  # (num_tokens - num_texts,)
-        means = torch.stack([tokens.mean() for tokens in torch.split(losses, [len(span) - 1 for span in own])])
-        return weighted_perplexity(means, options)
-
-    return Batch(Step(texts), len(texts), loss)
-
-
-def weighted_perplexity(log_perplexity: Tensor, options: InputPerplexity) -> Tensor:
-    """Return the sum of the perplexities of texts, each weighted by S(x): a scalar.
-
-    Source: Hu et al. (2025), arXiv 2505.20633, equations 5 and 6. S(x) is a constant for the gradient.
-
-    Parameters
-    ----------
-    log_perplexity
-        Mean negative log probability of the tokens of each text; shape `(num_texts,)`.
-    options
-        Threshold and weight of perplexities.
-    """
-    perplexity = log_perplexity.exp()
-    weights = options.perplexity_weight * perplexity.detach() / options.perplexity_threshold
-    weights = weights * (perplexity.detach() > options.perplexity_threshold)
-    return (weights * perplexity).sum()

@@ -63,8 +63,6 @@ class TrainedModel:
         ------
         DataError
             If the tokenizer changes a text.
-        PeekbenchError
-            If a single text does not fit into memory.
         """
         recipe = options.pretraining.make_recipe(options.pretraining.epochs)
         sequences = split_for_training(self.model, texts, self.limit)
@@ -106,8 +104,6 @@ def pretraining(
         If this machine has no such device.
     DataError
         If the model is unavailable, is not causal, or its tokenizer changes texts.
-    PeekbenchError
-        If a single text does not fit into memory.
     """
     with computing(options):
         trained = TrainedModel(options, context)

@@ -63,21 +63,6 @@ def test_trees_give_the_scores_of_separate_sequences(num_shared: int, batch_size
             assert scores[row, column] == pytest.approx(expected, abs=1e-4)
 
 
-def test_trees_of_a_single_text_and_of_single_tokens(model: LanguageModel) -> None:
-    text = some_texts(3, 1)
-    for branches in ([[4], [5]], [[4]]):
-        scores = score_continuations(model, text, branches, 8, "fp32")
-        assert np.allclose(scores, score_separately(model, text, branches, 8, "fp32"), atol=1e-4)
-    assert np.allclose(
-        score_continuations(model, [[7]], BRANCHES, 8, "fp32")[0, 2], score_next_token(model, 7, 5), atol=1e-4
-    )
-
-
-def score_next_token(model: LanguageModel, text: int, token: int) -> float:
-    with torch.no_grad(), model.default_attention():
-        return float(model.network(torch.tensor([[text]])).logits[0, -1].log_softmax(-1)[token])
-
-
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_both_default_attentions_take_the_mask(attention: str, tmp_path: Path) -> None:
     model = LanguageModel(save_model("llama", tmp_path), CPU)
@@ -94,20 +79,6 @@ def test_models_without_tree_support_score_separate_sequences(tmp_path: Path, mo
     scores = score_continuations(model, texts, BRANCHES, 8, "fp32")
     assert model.supports_trees is False
     assert np.allclose(scores, expected, atol=1e-4)
-
-
-def test_running_out_of_memory_does_not_decide_tree_support(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = LanguageModel(save_model("gpt2", tmp_path), CPU)
-
-    def run_out_of_memory(*_: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("peekbench_lm.continuations._score_trees", run_out_of_memory)
-        with pytest.raises(torch.OutOfMemoryError):
-            check_tree_support(model)
-    assert model.supports_trees is None
-    assert check_tree_support(model), "with enough memory"
 
 
 def save_windowed(name: str, window: int, folder: Path) -> LanguageModel:

@@ -73,16 +73,6 @@ def test_an_answer_depends_on_its_prompt_only(model: LanguageModel) -> None:
     assert tokens(alone[:1]) != tokens(generate(model, prompts[:1], decoding, 32, num_samples=3, seed=5))
 
 
-def test_models_without_keys_and_values_give_the_same_answers(
-    model: LanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prompts, decoding = some_prompts(5), Decoding(6, temperature=0.7)
-    expected = generate(model, prompts, decoding, 8, num_samples=2)
-    monkeypatch.setattr(generation, "DynamicCache", None)
-    monkeypatch.setattr(model, "supports_trees", False)
-    assert tokens(generate(model, prompts, decoding, 8, num_samples=2)) == tokens(expected)
-
-
 def test_attention_windows_shorter_than_a_prompt_are_respected(tmp_path: Path) -> None:
     config = AutoConfig.from_pretrained(save_model("mistral", tmp_path))
     config.sliding_window = 12

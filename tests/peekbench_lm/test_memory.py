@@ -60,20 +60,6 @@ def test_estimates_are_of_the_right_size(
     assert least * GB <= estimate_memory(parsed, folders) <= most * GB
 
 
-def test_larger_steps_need_more(folders: Folders) -> None:
-    def estimate(**settings: Any) -> int:
-        return estimate_memory(Tapt.model_validate({"model": "./bert", **settings}), folders)
-
-    assert estimate(pretraining={"batch_size": 64}) > estimate() + 3 * GB
-    assert estimate(classification={"batch_size": 64}) == estimate(pretraining={"batch_size": 64})
-    assert estimate(context_length=128) < estimate()
-    two, one = (
-        estimate_memory(Packed.model_validate({"model": "./mistral", "pretraining": {"batch_size": size}}), folders)
-        for size in (2, 1)
-    )
-    assert two > one + 5 * GB, "a step has all sequences of a batch"
-
-
 def test_a_model_of_an_unknown_form_has_no_estimate(tmp_path: Path, folders: Folders) -> None:
     (tmp_path / "bert" / "model.safetensors").unlink()
     save_shape(tmp_path / "other", 1000, {"width": 8})

@@ -51,8 +51,6 @@ def run_method(folder: Path) -> Callable[..., Predictor]:
             "supervised": (fit.supervised, options.Supervised),
             "majority_vote": (adaptation.majority_vote, options.MajorityVote),
             "policy_gradient": (adaptation.policy_gradient, options.PolicyGradient),
-            "entropy_minimization": (adaptation.entropy_minimization, options.EntropyMinimization),
-            "perplexity": (adaptation.perplexity, options.Perplexity),
         }
         method, options_class = methods[name]
         task = make_task(settings.pop("grader", same_length))
@@ -67,7 +65,7 @@ def run_method(folder: Path) -> Callable[..., Predictor]:
     return run_method
 
 
-ADAPTED = ("majority_vote", "policy_gradient", "entropy_minimization", "perplexity")
+ADAPTED = ("majority_vote", "policy_gradient")
 FAST = {"adaptation": {"learning_rate": 0.01, "batch_size": 3}}
 
 
@@ -116,7 +114,7 @@ def test_long_prompts_lose_their_beginning(folder: Path, run_method: Callable[..
     predictor = run_method("prompt")
     answers = predictor.predict(["A rabbit plays " * 40, "The engine"])
     assert predictor.metrics["share_cut"] == 0.5
-    adapted = run_method("perplexity", ["A rabbit plays " * 40, "The engine", "The vote"], finetuning={})
+    adapted = run_method("majority_vote", ["A rabbit plays " * 40, "The engine", "The vote"], finetuning={})
     assert adapted.metrics["adaptation_share_cut"] == pytest.approx(1 / 3)
     assert adapted.metrics["finetuning_share_cut"] == 0
     assert answers[1:] == predictor.predict(["The engine"])
@@ -162,10 +160,8 @@ def test_methods_adapt_to_unlabeled_prompts_and_record_their_cost(
     metrics = predictor.metrics
     assert metrics["adaptation_tokens"] > 0
     assert metrics["answer_tokens"] >= len(PROMPTS)
-    if name != "perplexity":
-        assert metrics["sampled_tokens"] > 0
-    if name in ("majority_vote", "policy_gradient"):
-        assert 1 / 3 < metrics["agreement"] < 1
+    assert metrics["sampled_tokens"] > 0
+    assert 1 / 3 < metrics["agreement"] < 1
     if name == "policy_gradient":
         assert metrics["share_without_advantage"] < 1
         agreeing = run_method(name, grader=lambda answer, reference: True, **FAST)
@@ -197,7 +193,7 @@ def test_examples_precede_prompts(run_method: Callable[..., Predictor]) -> None:
 
 def test_answers_of_a_model_that_diverged_are_refused(run_method: Callable[..., Predictor]) -> None:
     training = {"epochs": 3, "learning_rate": 1e30, "max_gradient_norm": 0}
-    predictor = run_method("perplexity", adaptation=training)
+    predictor = run_method("supervised", finetuning=training)
     with pytest.raises(DataError, match="NaN, as after a training that diverged; choose a smaller learning_rate"):
         predictor.predict(PROMPTS)
 
@@ -299,28 +295,13 @@ def follow_policy_gradient_plainly(plain: PlainModel, prompts: Sequence[Sequence
         plain.step(torch.stack(losses).mean(), rate)
 
 
-def minimize_entropy_plainly(plain: PlainModel, prompts: Sequence[Sequence[int]]) -> None:
-    seed = seed_for(3, "entropy")
-    pairs = [(prompt, plain.sample(prompt, seed_for(seed, "samples"), 1, 5)[0]) for prompt in prompts]
-    for rate, rows in batches_of(len(pairs), 3, seed):
-        tables = [
-            plain.log_probabilities([*pairs[row][0], *pairs[row][1]])[len(pairs[row][0]) - 1 : -1] for row in rows
-        ]
-        plain.step(torch.special.entr(torch.cat(tables).exp()).sum(-1).mean(), rate)
-
-
 @pytest.mark.parametrize(
-    ("name", "adapt_plainly", "tolerance"),
-    [
-        ("majority_vote", train_by_majority_plainly, 1e-4),
-        ("policy_gradient", follow_policy_gradient_plainly, 1e-4),
-        ("entropy_minimization", minimize_entropy_plainly, 1e-3),  # small gradients, whose rounding AdamW amplifies
-    ],
+    ("name", "adapt_plainly"),
+    [("majority_vote", train_by_majority_plainly), ("policy_gradient", follow_policy_gradient_plainly)],
 )
 def test_methods_agree_with_a_plain_implementation(
     name: str,
     adapt_plainly: Callable[[PlainModel, Sequence[Sequence[int]]], None],
-    tolerance: float,
     folder: Path,
     run_method: Callable[..., Predictor],
     monkeypatch: pytest.MonkeyPatch,
@@ -342,4 +323,4 @@ def test_methods_agree_with_a_plain_implementation(
     with torch.no_grad(), fitted[0].default_attention():
         actual = torch.stack([fitted[0].network(torch.tensor([ids])).logits[0, -1].log_softmax(-1) for ids in prompts])
     assert (expected - before).abs().max() > 0.1
-    assert torch.allclose(actual, expected, atol=tolerance)
+    assert torch.allclose(actual, expected, atol=1e-4)

@@ -95,13 +95,12 @@ def test_prior_correction_divides_by_the_scores_of_content_free_texts(gpt2: Path
 
 @pytest.mark.slow
 def test_methods_pass_the_contract_checks(gpt2: Path, tmp_path: Path) -> None:
-    """The base arms of these methods, which share their code, are `zero_shot` and `few_shot`."""
     scoring = {"prior_correction": "content_free"}
     check_in_this_process(
         make_method_case("prompting.batch_calibration", gpt2, tmp_path, context_length=400, scoring=scoring)
     )
     options = {"model": str(gpt2), "context_length": 400, "num_examples": 2}
-    outcomes = check_entry("prompting.batch_calibration_few_shot", options, data=DATASET)
+    outcomes = check_entry("prompting.few_shot", options, data=DATASET)
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 
@@ -118,15 +117,6 @@ def test_batch_calibration_divides_by_the_mean_probabilities_of_the_unlabeled_te
     assert np.allclose(predictor.predict(texts), odds / odds.sum(1, keepdims=True), atol=1e-5)
     assert predictor.metrics["smallest_prior"] == pytest.approx(prior.min(), rel=1e-4)
     assert predictor.metrics["largest_prior"] == pytest.approx(prior.max(), rel=1e-4) != prior.min()
-
-
-def test_batch_calibration_shares_the_base_arms_of_zero_shot_and_few_shot() -> None:
-    for use, plain in (("batch_calibration", "zero_shot"), ("batch_calibration_few_shot", "few_shot")):
-        calibrated, base = (
-            make_component(MethodSpec, f"prompting.{name}", {"model": "x", **settings})
-            for name, settings in ((use, {"strength": 0.5}), (plain, {}))
-        )
-        assert calibrated.base_key() == base.base_key()
 
 
 def test_unlabeled_texts_have_no_effect(gpt2: Path, tmp_path: Path) -> None:
@@ -231,7 +221,7 @@ def test_few_shot_records_the_number_of_examples(gpt2: Path, tmp_path: Path) -> 
 
 
 def test_masked_language_models_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="choose a causal language model"):
+    with pytest.raises(SpecError, match="needs a causal one"):
         make_method_case("prompting.zero_shot", save_model("bert", tmp_path / "bert"), tmp_path).fit(None)
 
 

@@ -13,8 +13,6 @@ from small_models import SENTENCES, save_long_context_model
 
 from peekbench import Dataset
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench_lm.completions import Completion, make_batch
-from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_prompting.fit import make_encoder
 from peekbench_prompting.options import Packed
@@ -43,7 +41,7 @@ def make_method_case(use: str, model: Path, tmp_path: Path, **options: Any) -> C
     return make_case(use, spec.entry, spec.options, tmp_path, DATASET)
 
 
-def pack_sentences(folder: Path, **options: Any) -> tuple[LanguageModel, list[Any], list[list[Completion]]]:
+def pack_sentences(folder: Path, **options: Any) -> tuple[LanguageModel, list[Any], list[list[int]]]:
     """Pack 24 sentences; return the model, the prompts and the sequences."""
     case = make_method_case("prompting.packed", folder, folder, **{"context_length": 400, **options})
     assert isinstance(case.options, Packed)
@@ -56,55 +54,25 @@ def pack_sentences(folder: Path, **options: Any) -> tuple[LanguageModel, list[An
 def test_packed_sequences_contain_each_text_once_after_one_instruction(folder: Path) -> None:
     model, _, rows = pack_sentences(folder, sequence_length=400)
     assert len(rows) > 1
-    decoded = [model.tokenizer.decode(row[0].ids) for row in rows]
+    decoded = [model.tokenizer.decode(row) for row in rows]
     for row, string in zip(rows, decoded, strict=True):
-        assert len(row) == 1
-        assert len(row[0].ids) <= 400
+        assert len(row) <= 400
         assert string.count("Your task is to classify") == 1
         assert string.endswith("### Answer:")
         assert string.count("### Answer:\n\n### Text: ") == string.count("### Text: ") - 1 > 0
     assert all(sum(f"### Text: {text}\n### Answer:" in string for string in decoded) == 1 for text in SENTENCES[:24])
-    assert len(pack_sentences(folder, sequence_length=8192)[2][0][0].ids) <= 512, "limited by the model's context"
-
-
-def test_packed_texts_with_separate_attention_match_single_prompts(folder: Path) -> None:
-    """Positions of each text continue those of the instruction, which a sequence contains once."""
-    model, prompts, rows = pack_sentences(folder, sequence_length=400, attention="text")
-    sizes = [len(row) for row in rows]
-    joined = [row[0].ids for row in pack_sentences(folder, sequence_length=400)[2]]
-    leading = prompts[0].num_leading
-    assert [sum(len(text.ids) - leading for text in row) + leading for row in rows] == list(map(len, joined))
-    assert max(sizes) > 2
-    assert [[text.start for text in row] for row in rows] == [[1, *[leading] * (number - 1)] for number in sizes]
-    batch = make_batch(model, rows[0])
-    assert batch.step.num_shared >= leading
-    assert batch.num_targets == len(joined[0]) - 1
-    model.network.eval()
-    (part,) = batch.step.parts(99, CPU)
-    with torch.no_grad():
-        with forward_context(part, 0, "fp32"):
-            hidden = model.hidden(part)
-        for (start, end), ids in zip(part.spans, batch.step.texts, strict=True):
-            (single,) = make_batch(model, [Completion(ids)]).step.parts(1, CPU)
-            with forward_context(single, 0, "fp32"):
-                expected = model.hidden(single)
-            torch.testing.assert_close(hidden[start:end], expected[batch.step.num_shared :], atol=1e-5, rtol=1e-4)
+    assert len(pack_sentences(folder, sequence_length=8192)[2][0]) <= 512, "limited by the model's context"
 
 
 def test_a_sequence_has_at_most_the_given_number_of_texts(folder: Path) -> None:
-    def list_texts(**options: Any) -> list[list[int]]:
-        """Return the rows of the texts of each sequence."""
-        _, prompts, rows = pack_sentences(folder, attention="text", **options)
-        row_of = {tuple(prompt.ids): row for row, prompt in enumerate(prompts)}
-        return [[row_of[tuple(text.ids)] for text in row] for row in rows]
+    def count_texts(**options: Any) -> list[int]:
+        model, _, rows = pack_sentences(folder, **options)
+        return [model.tokenizer.decode(row).count("### Answer:") for row in rows]
 
-    unlimited = list_texts()
-    assert list(map(len, unlimited)) == [24]
-    order = unlimited[0]
-    assert list_texts(texts_per_sequence=7) == [order[:7], order[7:14], order[14:21], order[21:]]
-    assert list_texts(texts_per_sequence=1) == [[row] for row in order]
-    assert list_texts(texts_per_sequence=100) == unlimited
-    assert max(map(len, list_texts(texts_per_sequence=20, sequence_length=400))) < 20, "the shorter limit applies"
+    assert count_texts(texts_per_sequence=5)[:3] == [5, 5, 5]
+    assert count_texts(texts_per_sequence=1) == [1] * 24
+    assert sum(count_texts(texts_per_sequence=100)) == 24
+    assert max(count_texts(texts_per_sequence=20, sequence_length=400)) < 20, "the shorter limit applies"
 
 
 @pytest.mark.slow
@@ -127,6 +95,6 @@ def test_packing_keeps_a_token_that_spans_the_end_of_the_instruction(folder: Pat
     model.tokenizer.add_tokens(["a\n\n"])  # the last class is an orchestra
     encoder = make_encoder(model, case.task, case.options)
     rows = pack(encoder, encoder.encode(SENTENCES[:24]), model, case.options, seed=3)
-    decoded = [model.tokenizer.decode(row[0].ids) for row in rows]
+    decoded = [model.tokenizer.decode(row) for row in rows]
     assert sum(string.count("### Answer:\n\n### Text:") for string in decoded) == 24 - len(rows)
     assert all(string.count("a\n\n### Text") == 1 for string in decoded)

@@ -67,7 +67,7 @@ def test_models_are_checked_without_a_download(make_spec: MakeSpec, tmp_path: Pa
     uses: list[tuple[str, dict[str, Any]]] = [
         ("finetune.tapt", {"model": "builtin:minilm"}),
         ("finetune.tapt", {"model": "gpt2"}),
-        ("finetune.pattern_exploiting", {"model": "./causal"}),
+        ("finetune.tapt", {"model": "./causal", "classification": {"head": "bert"}}),
         ("embedding.linear", {"model": "builtin:nosuch"}),
         ("prompting.zero_shot", {"model": "builtin:bert-nano"}),
         ("prompting.zero_shot", {"model": "./causal"}),
@@ -77,7 +77,7 @@ def test_models_are_checked_without_a_download(make_spec: MakeSpec, tmp_path: Pa
     with pytest.raises(SpecError) as caught:
         check_files(make_spec(methods=methods))
     expected = (
-        "method m0: model builtin:minilm: .*no language-model head.*; choose builtin:minilm-mlm",
+        "method m0: model builtin:minilm: .*no language-model head.*builtin:minilm-mlm",
         "method m2: model ./causal: .*masked",
         "method m3: model builtin:nosuch: no such built-in model; choose one of builtin:bert-nano",
         "method m4: model builtin:bert-nano: .*causal",
