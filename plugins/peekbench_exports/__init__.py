@@ -22,7 +22,7 @@ def peekbench_report_formats() -> list[ReportFormatEntry]:
         ReportFormatEntry(
             name="latex",
             write="peekbench_exports.latex:write_latex",
-            summary="LaTeX tables",
+            summary="LaTeX table of the averages",
         ),
         ReportFormatEntry(
             name="every-eval-ever",

@@ -22,6 +22,7 @@ from peekbench_exports.tables import ExportedRun, read_run
 SCHEMA_VERSION = "0.3.0"
 COLLECTION = "peekbench"
 UNSTATED = "unspecified"
+LIMITS = ("min_score", "max_score")
 MEANINGS: dict[Quantity, str] = {
     "extra": "Score after adaptation to unlabeled texts that are not the test texts: the uncontaminated score",
     "bias": "Signed: score after adaptation to the unlabeled test texts, minus the uncontaminated score; 0 is no bias",
@@ -53,7 +54,6 @@ def _uuid(run: ExportedRun, method: str, model: str) -> uuid.UUID:
 def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[ScoreEstimate]) -> dict[str, Any]:
     started = str(int(datetime.fromisoformat(run.session["started"]).timestamp()))
     info = _model_info(run, method, model)
-    several = len({(estimate.num_train, estimate.num_test) for estimate in estimates}) > 1
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": f"{COLLECTION}/{info['id']}/{started}",
@@ -68,7 +68,7 @@ def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[Score
         },
         "eval_library": {"name": "peekbench", "version": run.session["peekbench"]},
         "model_info": info,
-        "evaluation_results": [_result(run, estimate, with_sizes=several) for estimate in estimates],
+        "evaluation_results": [_result(run, estimate) for estimate in estimates],
     }
 
 
@@ -76,14 +76,14 @@ def _model_info(run: ExportedRun, method: str, model: str) -> dict[str, Any]:
     written = next(candidate for candidate in run.spec["methods"] if candidate["name"] == method)
     use = written["use"]
     developer = _portable(re.split(r"[.:]", use)[0])
-    label = f"{method} with {model}" if model else method
+    label = method
+    if model:
+        label = f"{method} with {model}"
     details = {
         "deployment_type": "self_deployed",
         "model_availability": "unknown",
         "method": use,
         "options": json.dumps(written["options"], sort_keys=True),
-        **({"options_by_task": json.dumps(written["by_task"], sort_keys=True)} if written.get("by_task") else {}),
-        **({"base_model": model} if model else {}),
     }
     return {
         "name": label,
@@ -98,44 +98,39 @@ def _portable(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-. ") or "unnamed"
 
 
-def _result(run: ExportedRun, estimate: ScoreEstimate, *, with_sizes: bool) -> dict[str, Any]:
+def _result(run: ExportedRun, estimate: ScoreEstimate) -> dict[str, Any]:
     sizes = {name: getattr(estimate, name) for name in ("num_train", "num_test")}
     sizes["num_unlabeled"] = run.spec["design"].get("num_unlabeled")
     known = {name: str(size) for name, size in sizes.items() if size is not None}
     place = estimate.task or f"average of {estimate.num_tasks} tasks"
-    suffix = f" ({', '.join(f'{name} {size}' for name, size in known.items())})" if with_sizes and known else ""
-    metric = estimate.metric if estimate.quantity == "extra" else f"{estimate.quantity} of {estimate.metric}"
-    low, high = _bounds(estimate)
+    name = ", ".join([place, *(f"{name} {size}" for name, size in known.items())])
+    metric, bounds = f"{estimate.quantity} of {estimate.metric}", (-1.0, 1.0)
+    if estimate.quantity == "extra":
+        metric, bounds = estimate.metric, (0.0, 1.0)
+    unit, limits = "proportion", dict[str, float | str](zip(LIMITS, bounds, strict=True))
+    if estimate.units != POINTS:
+        unit, limits = "score", {"min_score": "-Infinity", "max_score": "Infinity"}
     return {
         "evaluation_result_id": "/".join((place, estimate.quantity, *known.values())),
-        "evaluation_name": f"{place}{suffix}",
+        "evaluation_name": name,
         "source_data": _source_data(run, estimate.task, place),
         "metric_config": {
             "evaluation_description": f"{MEANINGS[estimate.quantity]}. Mean over subsamples of the data.",
             "metric_id": f"peekbench.{estimate.quantity}.{_portable(estimate.metric).lower()}",
             "metric_name": metric,
-            "metric_kind": estimate.metric if estimate.quantity == "extra" else f"difference of {estimate.metric}",
-            "metric_unit": "proportion" if estimate.units == POINTS else "score",
+            "metric_kind": estimate.metric,
+            "metric_unit": unit,
             "lower_is_better": estimate.quantity == "bias",
             "score_type": "continuous",
-            "min_score": low,
-            "max_score": high,
+            **limits,
             "additional_details": {"quantity": estimate.quantity, **known},
         },
         "score_details": {
             "score": estimate.estimate.mean,
-            "details": {"decision": estimate.decision} if estimate.decision else {},
+            "details": {"decision": estimate.decision},
             "uncertainty": _uncertainty(estimate),
         },
     }
-
-
-def _bounds(estimate: ScoreEstimate) -> tuple[float | str, float | str]:
-    if estimate.units != POINTS:
-        return "-Infinity", "Infinity"
-    if estimate.quantity == "extra":
-        return 0.0, 1.0
-    return -1.0, 1.0
 
 
 def _uncertainty(row: ScoreEstimate) -> dict[str, Any]:
@@ -148,7 +143,7 @@ def _uncertainty(row: ScoreEstimate) -> dict[str, Any]:
             "lower": estimate.low,
             "upper": estimate.high,
             "confidence_level": estimate.level,
-            "method": "interval of the verdict" if row.decision else "Student's t over subsamples of the data",
+            "method": "Student's t over subsamples of the data",
         }
     return content
 
@@ -158,13 +153,9 @@ def _source_data(run: ExportedRun, task: str, place: str) -> dict[str, Any]:
         return {"dataset_name": place, "source_type": "other", "additional_details": {"tasks": ", ".join(run.tasks)}}
     facts = run.tasks[task]
     details: Mapping[str, Any] = facts.get("details", {})
-    common = {"task": facts["use"], "fingerprint": facts["fingerprint"]}
+    known = {"task": facts["use"], "fingerprint": facts["fingerprint"], "rows": str(facts["rows"])}
     if repository := details.get("repository"):
-        return {
-            "dataset_name": task,
-            "source_type": "hf_dataset",
-            "hf_repo": repository,
-            "samples_number": facts["rows"],
-            "additional_details": {**common, "revision": str(details.get("revision", ""))},
-        }
-    return {"dataset_name": task, "source_type": "other", "additional_details": {**common, "rows": str(facts["rows"])}}
+        revision = {"revision": str(details.get("revision", ""))}
+        source = {"dataset_name": task, "source_type": "hf_dataset", "hf_repo": repository}
+        return {**source, "additional_details": {**known, **revision}}
+    return {"dataset_name": task, "source_type": "other", "additional_details": known}
