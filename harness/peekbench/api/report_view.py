@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
 import pandas as pd
 
 from peekbench.errors import PeekbenchError, PluginError, public
-from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
-from peekbench.report.render.advice import NEXT
-from peekbench.report.render.content import TRUST, answer, find_findings
+from peekbench.report.render.advice import Answer
+from peekbench.report.render.content import Findings, Paragraph, lay_out
 from peekbench.report.render.files import write_report
-from peekbench.report.render.fixed_texts import PUBLISHED, TO_PUBLISH
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.pictures import alt_text, find_renderer, make_renderer
 
@@ -245,28 +243,20 @@ class ReportView:
         return write_report(self.document, folder, formats)
 
     def __repr__(self) -> str:
-        """Return the name and the number of parts."""
-        parts = [(len(self.verdicts), "verdict"), (len(self.tables), "table"), (len(self.figures), "figure")]
-        return f"<report {self.name}: {', '.join(pluralize(*part) for part in parts)}>"
-
-    def __str__(self) -> str:
-        """Return the headline, the warnings, each verdict in a line, what it assumes, and what to do next."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield f"{self.name}: {self.document.headline}"
-        yield from (f"warning: {warning}" for warning in self.warnings)
-        answers = answer(self.document)
-        official = (TO_PUBLISH, PUBLISHED)
-        yield from (f"{part.question}: {part.text}" for part in answers if part.question.startswith(official))
-        for finding in find_findings(self.document):
-            yield f"{finding.decision}: {finding.verdict.method}: {finding.summary}"
-        for part in answers:
-            if part.question in (TRUST, NEXT):
-                yield " ".join(filter(None, (part.question, part.text, part.command)))
+        """Return the first lines of the report, each verdict in a line, and the warnings."""
+        content = lay_out(self.document)
+        lines = [f"{content.name}: {content.headline}"]
+        for block in (block for part in content.parts for block in part.blocks):
+            if isinstance(block, Answer):
+                lines.append(" ".join(filter(None, (f"{block.question}:", block.text, block.command))))
+            elif isinstance(block, Findings):
+                lines += [f"{one.decision}: {one.verdict.method}: {one.summary}" for one in block.findings]
+            elif isinstance(block, Paragraph) and block.is_warning:
+                lines.append(f"Warning: {block.text}")
+        return "\n".join(lines).replace("?:", "?")
 
     def _repr_html_(self) -> str:
         return render_notebook(self.document)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/html": self._repr_html_(), "text/plain": str(self)}
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}

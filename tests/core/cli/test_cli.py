@@ -114,7 +114,7 @@ def test_quickstart_writes_the_spec_that_it_runs(spec: str, monkeypatch: pytest.
     assert "peekbench run quickstart.yaml" in peek("quickstart", status=2).stderr
 
 
-def test_quickstart_of_an_official_split_begins_with_what_the_score_contains() -> None:
+def test_quickstart_of_an_official_split_begins_with_the_score_to_publish() -> None:
     rng = np.random.default_rng(0)
     for split, number in (("train", 60), ("test", 41)):
         words = rng.integers(0, 60, size=(number, 8)) + 9 * (np.arange(number)[:, None] % 2)
@@ -131,8 +131,9 @@ def test_quickstart_of_an_official_split_begins_with_what_the_score_contains() -
     shown = " ".join(done.stdout.split())
     arms = peekbench.load_run("official").arms.query("method == 'lsa-50'")[["all", "extra", "bias"]].mean()
     assert f"To publish {arms['extra']:.1%} [" in shown
-    assert f"Your score {arms['all']:.1%} after adapting to all test texts" in shown
-    assert f"score {abs(100 * arms['bias']):.2f} points {'higher' if arms['bias'] > 0 else 'lower'} on that" in shown
+    assert f"Usual score {arms['all']:.1%} for one fit that adapts to all test texts" in shown
+    verb = "profit" if arms["bias"] > 0 else "suffer"
+    assert f"Fits {verb} by {abs(100 * arms['bias']):.2f} points from the test texts" in shown
     assert "33 of 41 test rows adapted to" in Path("reports/official/report.md").read_text()
 
 

@@ -202,8 +202,8 @@ def test_the_parts_of_the_page_are_in_order(report: Report) -> None:
         "2 methods on 5 tasks",
         "Does a method score higher",
         sentence,
-        "Bias by task",
         "Leaderboard",
+        "Bias by task",
         "To reproduce this report:",
     )
     positions = [text.index(part, text.index("Skip")) for part in parts]
@@ -222,7 +222,7 @@ def test_cells_of_tables_sort_in_full_precision(report: Report) -> None:
                     assert f'data-v="{cell_number(cell)!r}"' in text
 
 
-def test_a_verdict_unfolds_to_its_sentences_its_method_and_its_tasks(report: Report) -> None:
+def test_a_verdict_unfolds_to_its_sentences_and_its_method(report: Report) -> None:
     longer = replace(
         report,
         methods=(MethodFacts("lsa", "classic.lsa", "k 5", "components"), MethodFacts("null"), MethodFacts("lsa (x)")),
@@ -238,9 +238,6 @@ def test_a_verdict_unfolds_to_its_sentences_its_method_and_its_tasks(report: Rep
     )
     assert "(k 5): components." in first and "k 5" not in second + third
     assert "Only of x." in third and "Only of x." not in first + second
-    for row in (first, second):
-        assert [f"task{number}</bdi>" in row for number in range(5)] == [True] * 5
-        assert "average of these tasks" in row
 
 
 def test_failures_are_shown_with_tracebacks() -> None:

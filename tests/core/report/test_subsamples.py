@@ -16,7 +16,7 @@ def test_numbers_of_subsamples_by_test_size_are_reported(make_spec: Callable[...
     design = {"num_train": 12, "num_test": [10, 20], "num_subsamples": {10: 3, 20: 2}}
     store = run(make_spec(design=design, methods=["toy.vote"])).store
     report = report_of_run(store)
-    assert "with more or fewer subsamples by test size" in report.headline
+    assert "by test size, subsamples (random draws of these rows) per task" in report.headline
     arms = load_results(store)
     seconds = (arms["fit_seconds"] + arms["predict_seconds"]).groupby([arms["task"], arms["num_test"]]).sum()
     repeats = seconds.index.get_level_values("num_test").map({10: 3, 20: 2})

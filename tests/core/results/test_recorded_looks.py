@@ -73,7 +73,10 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
         {"toy.constant": "inert"},
     )
     report = report_of_run(summary.store)
-    assert "12 of 12 trials done. Stopped at look 2 of 4, at 6 of at most 12 subsamples" in report.headline
+    assert (
+        "12 of 12 trials done. Stopped at look 2 of 4 (planned analyses), at 6 of at most 12 subsamples"
+        in report.headline
+    )
     assert looks_of(report.verdicts[0]) == LooksTaken(is_run=True, number=2, share=0.5, maximum=12)
     averages = next(table for table in report.tables if table.title.startswith("Boost and bias over these tasks"))
     assert "adjusted for further looks" in averages.note
@@ -99,8 +102,11 @@ def test_tasks_with_their_own_subsamples_are_looked_at_in_proportion(make_spec: 
     summary = run(spec)
     assert (summary.is_settled, summary.finished, summary.planned) == (True, 6 + 12, 36)
     report = report_of_run(summary.store)
-    assert "18 of 18 trials done. Stopped at look 2 of 4, at 6 of at most 12 subsamples" in report.headline
-    assert "12 to 24 subsamples per task" in report.headline
+    assert (
+        "18 of 18 trials done. Stopped at look 2 of 4 (planned analyses), at 6 of at most 12 subsamples"
+        in report.headline
+    )
+    assert "12 to 24 subsamples" in report.headline
     assert looks_of(report.verdicts[0]).number == 2
     assert run(spec).finished == 0
 

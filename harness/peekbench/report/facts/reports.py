@@ -31,7 +31,6 @@ from peekbench.report.facts.copied_rows import describe_copied_rows
 from peekbench.report.facts.run_facts import check_results, make_command
 from peekbench.report.render import run_words, tables
 from peekbench.report.render.advice import put_into_words
-from peekbench.report.render.repeats import warn_of_repeats
 from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import AnalysisOptions, Analyzed, find_analysis, read_run, run_analysis, with_region
 from peekbench.results.columns import TRIAL
@@ -121,7 +120,7 @@ def report_of_run(
         warnings=(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
-            *warn_of_repeats(repeats),
+            *run_words.warn_of_repeats(repeats),
             *warn_of_design({task.name: spec.design_of(task) for task in spec.tasks}, tasks),
         ),
         tables=(

@@ -19,7 +19,6 @@ from peekbench.records.verdicts import RowName
 from peekbench.report.facts.reports import add_analyses, extend_table
 from peekbench.report.facts.run_facts import check_results, extension_of, make_command
 from peekbench.report.render import run_words
-from peekbench.report.render.repeats import warn_of_repeats
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
 from peekbench.results.columns import ColumnUse
 from peekbench.results.recorded_looks import read_looks
@@ -248,7 +247,7 @@ def _open(path: Path, options: AnalysisOptions) -> Compared:
         scores = read_run(store, replace(options, table=TableOptions()))
         spec, tasks, rows = store.spec(), store.tasks(), store.row_name()
         run_warnings = warn_of_design(designs_by_task(spec), tasks)
-        warnings = (*_warn_of_scores(scores, is_run=True), *warn_of_repeats(store.repeats()), *run_warnings)
+        warnings = (*_warn_of_scores(scores, is_run=True), *run_words.warn_of_repeats(store.repeats()), *run_warnings)
     scores.record_look()
     return Compared(spec["name"], scores, warnings, spec, tasks, rows)
 

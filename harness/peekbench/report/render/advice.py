@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from peekbench.formatting import (
     duration,
@@ -14,8 +14,33 @@ from peekbench.formatting import (
 )
 from peekbench.records.report import Inflation, Report, Table
 from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
-from peekbench.report.render.answers import Answer
 from peekbench.report.render.fixed_texts import has_published, is_mean, name_decision
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question that readers ask first, and its answer."""
+
+    question: str
+    short: str
+    """The answer in a few words."""
+    details: str = ""
+    """Sentences that follow."""
+    command: str = ""
+    """Shell command to run next."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer in a few words, with a period."""
+        if self.short.endswith((".", "?")):
+            return self.short
+        return f"{self.short}."
+
+    @property
+    def text(self) -> str:
+        """The answer in sentences."""
+        return f"{self.sentence} {self.details}".strip()
+
 
 MAX_NAMED = 3  # methods in an answer
 NEXT = "What next?"
@@ -47,10 +72,10 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     if undecided := {verdict.method: verdict for verdict in judged if verdict.decision == "inconclusive"}:
         return _settle_all(report, undecided)
     if decisions & {"biased up", "biased down"}:
-        reason = f"The {effect} does not affect them."
+        reason = f"Their fits did not see the test {judged[0].rows}, so the {effect} does not affect them."
         if not all(map(is_mean, judged)) and any(map(has_published, judged)):
             reason = f"No {judged[0].rows.removesuffix('s')} is predicted by a fit that adapted to it."
-        return Answer(NEXT, "Report the scores of extra", reason)
+        return Answer(NEXT, "Report the extra scores", reason)
     if unchecked := [control.method for control in controls if control.decision == "undecided"]:
         return Answer(NEXT, "More data", f"The run is too small to be checked by {name_methods(unchecked)}.")
     if "equivalent" in decisions:
@@ -203,17 +228,6 @@ def _advise(needed: Settling) -> str:
     if needed.is_limited_by_rows:
         return f"the rows of the tasks are too few to settle this with more subsamples; {_add_rows_or_tasks(needed)}"
     return f"it takes more than {needed.maximum:,} more subsamples per task to settle this"
-
-
-def advise_briefly(needed: Settling | None) -> str:
-    """Return a clause on what probably settles a verdict; empty if nothing is known that does."""
-    if needed is None:
-        return ""
-    if needed.advice is not None:
-        return f"{needed.advice.subsamples:,} more subsamples per task probably settle it"
-    if needed.is_limited_by_rows:
-        return _add_rows_or_tasks(needed)
-    return ""
 
 
 def _add_rows_or_tasks(limited: Settling) -> str:

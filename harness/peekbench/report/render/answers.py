@@ -1,23 +1,137 @@
-"""The answers with which all formats of a report begin."""
+"""The first lines of a report, the same in all formats: what to publish, the verdict, and what to do next."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+
+from peekbench.formatting import (
+    SHARED_DRAWS,
+    format_cell,
+    format_quantity,
+    format_size,
+    list_numbers,
+    pluralize,
+    shorten,
+)
+from peekbench.records.report import Extension, Report
+from peekbench.records.verdicts import TrialEvidence, Verdict
+from peekbench.report.render.advice import Answer, advise_next, name_methods
+from peekbench.report.render.fixed_texts import (
+    count_methods,
+    find_outcome,
+    has_published,
+    size_for_others,
+    state_published,
+    state_to_publish,
+)
+from peekbench.report.render.sentences import name_interval
+
+QUESTION = "Does a method score higher if its unlabeled data come from the test set?"
+MAX_PUBLISHED = 3  # methods whose scores to publish are answers
+MAX_SHOWN = 240  # characters of an error in a warning
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A question that readers ask first, and its answer."""
+def answer(report: Report) -> list[Answer]:
+    """Answer the questions of a reader; there are no answers without a verdict on a method.
 
-    question: str
-    short: str
-    """The answer in a few words."""
-    details: str = ""
-    """Sentences that follow."""
-    command: str = ""
-    """Shell command to run next."""
+    Examples
+    --------
+    >>> report = Report("scores", "1 method", (Verdict("lsa", "bias", "equivalent"),), warnings=("Few rows.",))
+    >>> [(line.question, line.short) for line in answer(report)][1:]
+    [('Biased?', 'No'), ('Checked?', 'No controls'), ('Warning', 'Few rows.'), ('What next?', 'Nothing')]
+    """
+    leads: dict[tuple[str, str], Verdict] = {}
+    for verdict in report.verdicts:
+        leads.setdefault((verdict.method, verdict.effect), verdict)
+    controls = [lead for lead in leads.values() if lead.control]
+    judged = [lead for lead in leads.values() if not lead.control]
+    if not judged:
+        return []
+    answers = [Answer("Question", QUESTION), *_publish(judged), Answer("Biased?", *find_outcome(judged))]
+    answers += [*_measure(judged), _judge_run(report, judged, controls)]
+    first, *others = [*list_warnings(report), ""]
+    if first:
+        more = ""
+        if others[:-1]:
+            more = f"({pluralize(len(others) - 1, 'more warning')} below.)"
+        answers.append(Answer("Warning", first, more))
+    return [*answers, advise_next(report, judged, controls)]
 
-    @property
-    def text(self) -> str:
-        """The answer in sentences."""
-        return f"{self.short}. {self.details}".strip()
+
+def list_warnings(report: Report) -> list[str]:
+    """List the warning of failed trials, and the warnings of the report."""
+    warnings = list(report.warnings)
+    if report.failures:
+        first = report.failures[0]
+        number = pluralize(len(report.failures), "trial failed and is", "trials failed and are")
+        error = f"{first.trial}: {shorten(first.error, MAX_SHOWN)}"
+        warnings.insert(0, f"{number} excluded from all results. The first, {error}")
+    return warnings
+
+
+def _publish(judged: Sequence[Verdict]) -> Iterator[Answer]:
+    """Yield the score to publish on an official test set, then the usual one, of each method; nothing without folds."""
+    for verdict in filter(has_published, judged[:MAX_PUBLISHED]):
+        of_method = ""
+        if len(judged) > 1:
+            of_method = f" ({verdict.method})"
+        yield Answer(f"To publish{of_method}", *state_to_publish(verdict))
+        yield Answer(f"Usual score{of_method}", *state_published(verdict))
+
+
+def _measure(judged: Sequence[Verdict]) -> Iterator[Answer]:
+    """State the range of the estimates; nothing if there are none."""
+    unit = judged[0].unit
+    known = [verdict for verdict in judged if verdict.estimate.is_known and verdict.unit == unit]
+    if not known:
+        return
+    region, *others = {verdict.region for verdict in known}
+    details = []
+    low, high = (end(known, key=lambda verdict: verdict.estimate.mean) for end in (min, max))
+    if len(known) == 1:
+        size = format_quantity(low.estimate, unit)
+        if low.family.level > 0:
+            details.append(f"The {name_interval(low)} is in brackets.")
+        details.append(size_for_others(low))
+    else:
+        size = f"{format_cell(low.estimate.mean, unit)} ({low.method}) to "
+        size += f"{format_quantity(high.estimate.mean, unit)} ({high.method})"
+        details.append(f"These are estimates of {count_methods(known)}, not an interval.")
+    if region and not others:
+        details.append(f"Up to {format_size(region, unit)} is negligible.")
+    yield Answer("How large?", size, " ".join(filter(None, details)))
+
+
+def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
+    short, details = "No controls", []
+    if controls:
+        num_controls = len({verdict.name for verdict in controls})
+        short = f"{num_controls} of {pluralize(num_controls, 'control')} passed"
+        details.append("The bias of a control is known in advance.")
+    for outcome in ("undecided", "failed"):
+        if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
+            short = f"Control {outcome}: {name_methods(names)}"
+    if report.extension.of == "table":
+        details += _assume(report.extension, [verdict for verdict in judged if verdict.estimate.has_interval])
+    return Answer("Checked?", short, " ".join(details))
+
+
+def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield sentences on what the intervals of a table assume, which the table does not show."""
+    evidence = [verdict.evidence for verdict in verdicts if isinstance(verdict.evidence, TrialEvidence)]
+    if not evidence:
+        return
+    noun = "pairs of scores of a method"
+    if is_shared := any(facts.num_shared for facts in evidence):
+        noun = "subsamples, each averaged over tasks,"
+    numbers = [facts.num_shared or facts.num_trials for facts in evidence]
+    units = f"{' to '.join(f'{number:,}' for number in dict.fromkeys((min(numbers), max(numbers))))} {noun}"
+    looks = ""
+    if extension.earlier[:-1]:
+        looks = f" and were analyzed before at {list_numbers(extension.earlier[:-1])} subsamples per task only"
+    elif extension.earlier:
+        option = {"": "earlier=[NUMBER]"}.get(extension.command, "--earlier NUMBER")
+        looks = f", of which no part was analyzed before (otherwise: {option})"
+    yield f"The intervals assume that the {units} are independent samples{looks}; a table does not show this."
+    if is_shared:
+        yield SHARED_DRAWS

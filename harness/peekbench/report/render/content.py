@@ -6,51 +6,36 @@ A format is one file, which walks the blocks of `lay_out`; `files` lists it. Tex
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 from peekbench.formatting import (
-    SHARED_DRAWS,
     capitalize,
-    format_cell,
     format_quantity,
     format_size,
-    list_numbers,
     pluralize,
     points,
     shorten,
     visible,
     visible_lines,
 )
-from peekbench.records.figures import Figure, Forest
-from peekbench.records.report import Column, Extension, MethodFacts, Report, Table, Topic
+from peekbench.records.report import Column, MethodFacts, Report, Table, Topic
 from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import (
     PosteriorEvidence,
     TrialEvidence,
     Verdict,
 )
-from peekbench.report.render.advice import advise_next, name_methods
-from peekbench.report.render.answers import Answer
-from peekbench.report.render.definitions import BACKGROUND_OF_FOLDS, define_accuracy, define_folds
-from peekbench.report.render.fixed_texts import (
-    count_methods,
-    find_outcome,
-    judge_published,
-    name_decision,
-    size_for_others,
-)
+from peekbench.report.render.advice import Answer
+from peekbench.report.render.answers import answer, list_warnings
+from peekbench.report.render.fixed_texts import name_decision
 from peekbench.report.render.pictures import Picture, name_figures
 from peekbench.report.render.sentences import compare, state, state_briefly
 
 MAX_TEXT = 20_000  # characters of a text in a report
 MAX_FAILURES = 20  # with traceback; the JSON report has all
 MAX_FAILURES_OF_PAGES = 100  # in the HTML report, where tracebacks are folded
-MAX_SHOWN = 240  # characters of an error in a warning
-
-
-QUESTION = "Does a method score higher if its unlabeled data come from the test set?"
 TERMS = (
     "Each method is scored three times. Base: without unlabeled {rows}. Extra: with independent ones. Test: with those "
     "of the test set. Bias: test - extra."
@@ -60,6 +45,21 @@ BACKGROUND = (
     "without their labels. Boost is extra - base. Intervals cover the variation between random samples of the same "
     "data sets; those of equivalent biases belong to two one-sided tests."
 )
+
+
+TERMS_OF_FOLDS = (
+    "Fits adapt to the test set without one fold{instead}. Base: without unlabeled {rows}. "
+    "Extra: on the fold that a fit did not adapt to. Test: on the others. All: after adapting to the whole test set. "
+    "Bias: test - extra."
+)
+"""What the words in verdicts on designs with folds mean."""
+BACKGROUND_OF_FOLDS = (
+    "Each division of the test set takes a fit for each fold, on the same training rows; fits see {rows} without their "
+    "labels. Boost is extra - base. Intervals cover the variation between divisions of this test set and seeds of the "
+    "method; those of equivalent biases belong to two one-sided tests. Intervals for other {rows} also cover that "
+    "these {rows} are a sample."
+)
+"""What intervals of designs with folds cover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,6 @@ class Findings:
 
     heading: str
     findings: tuple[Finding, ...]
-    pictures: tuple[Picture, ...]
-    """Forest plots about these methods only."""
     definition: str = ""
     """What the words in the verdicts mean; empty for controls."""
     explanation: str = ""
@@ -168,22 +166,21 @@ def lay_out(report: Report, *, is_page: bool = False) -> Content:
     --------
     >>> report = Report("scores", "1 method", (Verdict("lsa", "bias", "equivalent"),), warnings=("Few rows.",))
     >>> [part.name for part in lay_out(report).parts]
-    ['answers', 'verdicts', 'warnings']
+    ['answers', 'verdicts']
     """
     report = make_printable(report)
     max_failures = MAX_FAILURES_OF_PAGES if is_page else MAX_FAILURES
     sections = make_sections(report)
-    in_sections = [picture for section in sections for picture in section.pictures]
-    pictures = [picture for picture in name_figures(report) if picture not in in_sections]
     tables: dict[Topic, list[Table]] = {"results": [], "methods": [], "data": []}
     for table in report.tables:
         tables[table.topic].append(table)
+    answers = tuple(answer(report))
     parts = (
-        Part("answers", "", tuple(answer(report))),
+        Part("answers", "", answers),
         Part("verdicts", "Verdicts", tuple(sections)),
-        Part("warnings", "Warnings", tuple(_warn(report))),
+        Part("warnings", "Warnings", tuple(_warn(report, is_first_known=bool(answers)))),
         Part("tables", "Tables", tuple(tables["results"])),
-        Part("figures", "Figures", tuple(pictures)),
+        Part("figures", "Figures", tuple(name_figures(report))),
         Part("methods", "Methods", tuple(tables["methods"])),
         Part(
             "failures",
@@ -196,14 +193,9 @@ def lay_out(report: Report, *, is_page: bool = False) -> Content:
     return Content(report.name, report.headline, tuple(part for part in parts if part.blocks))
 
 
-def _warn(report: Report) -> Iterator[Paragraph]:
-    """Yield a warning of failed trials, and the warnings of the report."""
-    if report.failures:
-        first = report.failures[0]
-        number = pluralize(len(report.failures), "trial failed and is", "trials failed and are")
-        error = f"{first.trial}: {shorten(first.error, MAX_SHOWN)}"
-        yield Paragraph(f"{number} excluded from all results. The first, {error}", is_warning=True)
-    for warning in report.warnings:
+def _warn(report: Report, *, is_first_known: bool) -> Iterator[Paragraph]:
+    """Yield the warnings, except the first one if the answers have it."""
+    for warning in list_warnings(report)[is_first_known:]:
         yield Paragraph(warning, is_warning=True)
 
 
@@ -253,10 +245,10 @@ def make_sections(report: Report) -> list[Findings]:
     controls = [finding for finding in findings if finding.verdict.control]
     sections = []
     if methods:
-        sections.append(_describe_methods(report, _rank(methods)))
+        sections.append(_describe_methods(report, methods))
     if controls:
         controls.sort(key=lambda finding: finding.verdict.decision == "passed")
-        sections.append(Findings(CONTROLS, tuple(controls), _find_pictures(report, controls), is_of_controls=True))
+        sections.append(Findings(CONTROLS, tuple(controls), is_of_controls=True))
     return sections
 
 
@@ -267,121 +259,46 @@ def _describe_methods(report: Report, findings: Sequence[Finding]) -> Findings:
     terms, background = TERMS, BACKGROUND
     design = report.details.get("spec", {}).get("design", {})
     if design.get("folds") or any(getattr(verdict.evidence, "has_folds", False) for verdict in verdicts):
-        terms, background = define_folds(report), BACKGROUND_OF_FOLDS
+        terms, background = _define_folds(report), BACKGROUND_OF_FOLDS
     background = background.format(rows=rows)
     if "columns" in report.provenance:
         background += " The analysis of a table assumes that its scores were obtained in this way."
     return Findings(
-        QUESTION,
+        "Verdicts",
         tuple(findings),
-        _find_pictures(report, findings),
-        definition=terms.format(rows=rows) + define_accuracy(report, verdicts),
+        definition=terms.format(rows=rows) + _define_accuracy(report, verdicts),
         explanation=explain_decisions(verdicts),
         background=background,
     )
 
 
-def _find_pictures(report: Report, findings: Sequence[Finding]) -> tuple[Picture, ...]:
-    """Find the forest plots about no other methods."""
-    methods = {finding.verdict.method for finding in findings}
-    return tuple(picture for picture in name_figures(report) if _is_about(picture.figure, methods))
+def _define_folds(report: Report) -> str:
+    """Complete `TERMS_OF_FOLDS` with what replaces the fold that a fit does not adapt to; a table does not tell."""
+    numbers = [facts.get("extra", 0) for facts in report.details.get("data", {}).values()]
+    instead = ", or with private {rows} in its place"
+    if numbers and not any(numbers):
+        instead = ""
+    elif numbers and all(numbers):
+        instead = ", with private {rows} in its place"
+    return TERMS_OF_FOLDS.replace("{instead}", instead)
 
 
-def _is_about(figure: Figure, methods: Collection[str]) -> bool:
-    """Check whether a figure is a forest plot about none but these methods."""
-    return isinstance(figure, Forest) and bool(figure.groups) and all(name in methods for name, _ in figure.groups)
+def _define_accuracy(report: Report, verdicts: Sequence[Verdict]) -> str:
+    """Define accuracy if it is that of label sets or a mean grade, after a space; empty for other scores."""
+    kinds = {facts.get("kind") for facts in report.details.get("data", {}).values()}
+    scores = {getattr(verdict.evidence, "score", "score") for verdict in verdicts}
+    if scores != {"score"}:
+        return ""
+    if kinds == {"generation"}:
+        return " Accuracy: mean grade of the answers."
+    if kinds != {"multilabel"}:
+        return ""
+    return f" Accuracy: subset accuracy, the share of {verdicts[0].rows} with exactly the right labels."
 
 
-def _rank(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Put methods in the order of the leaderboard: those of equal sizes by their score of extra, if it is known."""
-    scores: list[Any] = [getattr(finding.verdict.evidence, "extra", None) for finding in findings]
-    if None in scores:
-        return findings
-    sizes = [[cell for cell in finding.verdict.parts if cell[0].startswith("num_")] for finding in findings]
-    places = sorted(range(len(findings)), key=lambda place: (sizes.index(sizes[place]), -scores[place]))
-    return [findings[place] for place in places]
-
-
-TRUST = "Trust it?"
 CONTROLS = "Controls: methods whose bias is known in advance, which check this run"
 WITHIN_REGION = ("equivalent", "no signal")
 """Decisions whose interval lies within the region."""
-
-
-def answer(report: Report) -> list[Answer]:
-    """Answer the questions of a reader; there are no answers without a verdict on a method."""
-    leads = [finding.verdict for finding in find_findings(report)]
-    controls = [lead for lead in leads if lead.control]
-    judged = [lead for lead in leads if not lead.control]
-    if not judged:
-        return []
-    answers = [*judge_published(judged), _find_bias(judged), *_measure(judged)]
-    return [*answers, _judge_run(report, judged, controls), advise_next(report, judged, controls)]
-
-
-def _find_bias(judged: Sequence[Verdict]) -> Answer:
-    return Answer("Biased?", *find_outcome(judged))
-
-
-def _measure(judged: Sequence[Verdict]) -> list[Answer]:
-    """State the range of the estimates; nothing if there are none."""
-    unit = judged[0].unit
-    known = [verdict for verdict in judged if verdict.estimate.is_known and verdict.unit == unit]
-    if not known:
-        return []
-    region, *others = {verdict.region for verdict in known}
-    negligible = ""
-    if region and not others:
-        negligible = f"Up to {format_size(region, unit)} is negligible."
-    low, high = (end(known, key=lambda verdict: verdict.estimate.mean) for end in (min, max))
-    if len(known) == 1:
-        details = " ".join(filter(None, (size_for_others(low), negligible)))
-        return [Answer("How large?", format_quantity(low.estimate, unit), details)]
-    least, most = format_cell(low.estimate.mean, unit), format_quantity(high.estimate.mean, unit)
-    size = f"{least} ({low.method}) to {most} ({high.method})"
-    details = f"These are estimates of {count_methods(known)}, not an interval. {negligible}"
-    return [Answer("How large?", size, details)]
-
-
-def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
-    short = "No controls"
-    if controls:
-        num_controls = len({verdict.name for verdict in controls})
-        short = f"{num_controls} of {pluralize(num_controls, 'control')} passed"
-    for outcome in ("undecided", "failed"):
-        if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
-            short = f"Control {outcome}: {name_methods(names)}"
-    details: list[str] = []
-    if report.extension.of == "table":
-        details += _assume(report.extension, [verdict for verdict in judged if verdict.estimate.has_interval])
-    if report.failures:
-        details.append(f"{pluralize(len(report.failures), 'trial')} failed.")
-    number = "No warnings"
-    if report.warnings:
-        number = pluralize(len(report.warnings), "warning")
-    details.append(f"{number}.")
-    return Answer(TRUST, short, " ".join(details))
-
-
-def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield sentences on what the intervals of a table assume, which the table does not show."""
-    evidence = [verdict.evidence for verdict in verdicts if isinstance(verdict.evidence, TrialEvidence)]
-    if not evidence:
-        return
-    noun = "pairs of scores of a method"
-    if is_shared := any(facts.num_shared for facts in evidence):
-        noun = "subsamples, each averaged over tasks,"
-    numbers = [facts.num_shared or facts.num_trials for facts in evidence]
-    units = f"{' to '.join(f'{number:,}' for number in dict.fromkeys((min(numbers), max(numbers))))} {noun}"
-    looks = ""
-    if extension.earlier[:-1]:
-        looks = f" and were analyzed before at {list_numbers(extension.earlier[:-1])} subsamples per task only"
-    elif extension.earlier:
-        option = {"": "earlier=[NUMBER]"}.get(extension.command, "--earlier NUMBER")
-        looks = f", of which no part was analyzed before (otherwise: {option})"
-    yield f"The intervals assume that the {units} are independent samples{looks}; a table does not show this."
-    if is_shared:
-        yield SHARED_DRAWS
 
 
 def explain_decisions(verdicts: Sequence[Verdict]) -> str:
@@ -391,9 +308,12 @@ def explain_decisions(verdicts: Sequence[Verdict]) -> str:
     if len(regions) == 1:
         ((width, unit),) = regions
         region = f"±{format_size(width or 0.0, unit)}"
+    adjusted = ""
+    if (size := max(verdict.family.size for verdict in verdicts)) > 1:
+        adjusted = f"Intervals of biases are adjusted for {size} configurations, those of other numbers are not. "
     return (
-        f"{_name_levels(verdicts)}Biased: the interval excludes 0 and extends beyond {region}. Equivalent: the "
-        f"interval lies entirely within {region}. Inconclusive: neither."
+        f"{_name_levels(verdicts)}{adjusted}Biased: the interval excludes 0 and extends beyond {region}. Equivalent: "
+        f"the interval lies entirely within {region}. Inconclusive: neither."
     )
 
 

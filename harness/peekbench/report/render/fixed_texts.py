@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import get_args
 
@@ -26,10 +26,12 @@ from peekbench.records.verdicts import (
     TrialEvidence,
     Verdict,
 )
-from peekbench.report.render.answers import Answer
 
-MAX_PUBLISHED = 3  # methods whose scores to publish are answers
-TO_PUBLISH, PUBLISHED = "To publish", "Your score"
+EXPLAINED = {
+    "inert": " (predictions do not depend on the unlabeled data)",
+    "no signal": " (predictions are at chance)",
+}
+"""What decisions mean, after their names."""
 OUTCOMES = {"biased up": "yes", "biased down": "yes", "inconclusive": "undecided", "equivalent": "no"}
 """Whether methods are biased, by the first decision that one of them has; otherwise a bias could not be seen."""
 
@@ -47,19 +49,8 @@ def has_published(verdict: Verdict) -> bool:
     return isinstance(evidence, TrialEvidence) and evidence.published is not None and evidence.extra is not None
 
 
-def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
-    """Yield the score to publish on an official test set, then the usual one, of each method; nothing without folds."""
-    for verdict in filter(has_published, judged[:MAX_PUBLISHED]):
-        of_method = ""
-        if len(judged) > 1:
-            of_method = f" ({verdict.method})"
-        short, details = _state_to_publish(verdict)
-        yield Answer(TO_PUBLISH + of_method, short, details)
-        short, details = _state_published(verdict)
-        yield Answer(PUBLISHED + of_method, short, details)
-
-
-def _state_to_publish(verdict: Verdict) -> tuple[str, str]:
+def state_to_publish(verdict: Verdict) -> tuple[str, str]:
+    """State the score that no adaptation to the test rows has changed, in a few words, and sentences on it."""
     evidence = verdict.evidence
     assert isinstance(evidence, TrialEvidence)
     rows = verdict.rows
@@ -113,7 +104,8 @@ def _state_without_copies(verdict: Verdict, copied: CopiedRows) -> tuple[str, st
     return f"{score} on {new}", f"The others are also train {rows}. {_state_adaptation(verdict)}"
 
 
-def _state_published(verdict: Verdict) -> tuple[str, str]:
+def state_published(verdict: Verdict) -> tuple[str, str]:
+    """State the usual score of one fit, in a few words, and by how much such scores profit."""
     evidence, bias, rows = verdict.evidence, verdict.estimate, verdict.rows
     assert isinstance(evidence, TrialEvidence)
     assert evidence.published is not None
@@ -126,21 +118,16 @@ def _state_published(verdict: Verdict) -> tuple[str, str]:
             new = pluralize(copied.num_new, f"test {rows.removesuffix('s')}")
             details = f"Without them, it is {without} on {new}."
         return f"{score}, but {copied.num_copied:,} of {copied.num_rows:,} test {rows} are also train {rows}", details
-    score = f"{_format_score(Estimate(evidence.published), verdict)} after adapting to all test {rows}"
-    if bias.low > 0:
-        score += ", which raises it"
-    elif bias.high < 0:
-        score += ", which lowers it"
+    score = f"{_format_score(Estimate(evidence.published), verdict)} for one fit that adapts to all test {rows}"
     if not bias.mean:
-        details = "Fits that adapt to a part of them score the same on that part as on the rest."
+        details = f"Fits neither profit nor suffer from the test {rows} that they adapt to."
     else:
-        direction = {True: "higher", False: "lower"}[bias.mean > 0]
-        details = (
-            f"Fits that adapt to a part of them score {format_size(abs(bias.mean), verdict.unit)} {direction} on that "
-            "part than on the rest"
-        )
+        verb = {True: "profit", False: "suffer"}[bias.mean > 0]
+        details = f"Fits {verb} by {format_size(abs(bias.mean), verdict.unit)} from the test {rows} that they adapt to"
         if bias.has_interval:
-            details += f" (difference {format_range(bias.low, bias.high, verdict.unit)})"
+            details += f" ({format_range(bias.low, bias.high, verdict.unit)})"
+            if not bias.excludes_zero:
+                details += ", possibly by chance"
         details += "."
     if evidence.extra > evidence.published and verdict.decision != "biased down":
         details += f" The score to publish is higher by chance, or because fits to fewer {rows} are better."
@@ -253,16 +240,16 @@ def _summarize(decisions: Iterable[str]) -> str:
 
 
 def _count(judged: Sequence[Verdict]) -> str:
-    """Return how many methods have each decision."""
+    """Count the methods with each decision; those that readers do not know are explained."""
     counts = Counter(verdict.decision for verdict in judged)
     found = [decision for decision in get_args(Decision) if counts[decision]]
     verbs = ("is", "are")
     if found[0] == "no signal":
         verbs = ("has", "have")
     if len(judged) == 1:
-        return f"{judged[0].method} {verbs[0]} {name_decision(judged[0])}."
-    listed = [f"{counts[decision]:,} {decision}" for decision in found]
-    listed[0] = f"{pluralize(counts[found[0]], *verbs)} {found[0]}"
+        return f"{judged[0].method} {verbs[0]} {name_decision(judged[0])}{EXPLAINED.get(found[0], '')}."
+    listed = [f"{counts[decision]:,} {decision}{EXPLAINED.get(decision, '')}" for decision in found]
+    listed[0] = listed[0].replace(" ", f" {verbs[counts[found[0]] > 1]} ", 1)
     return f"Of {count_methods(judged)}, {', '.join(listed)}."
 
 

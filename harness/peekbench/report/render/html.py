@@ -25,11 +25,11 @@ from markupsafe import Markup
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import NAME_PARTS, format_cell, format_signed, pluralize
 from peekbench.plugins.protocols import Renderer
-from peekbench.records.figures import Figure, Forest, Interval
+from peekbench.records.figures import Figure, Forest
 from peekbench.records.report import Cell, Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import ControlOutcome, Decision, Estimate, Unit
-from peekbench.report.render.answers import Answer
+from peekbench.report.render.advice import Answer
 from peekbench.report.render.content import (
     Code,
     Facts,
@@ -123,7 +123,6 @@ def _make_environment() -> Environment:
         name_heading=name_heading,
         name_parts=NAME_PARTS.split,
         plots=_make_plots,
-        forests_of=_find_forests,
         percent=lambda share: f"{share * 100:.2f}%",
         tone=lambda decision: TONES.get(decision, decision.replace(" ", "-")),
         own_file=Markup,  # style and script are peekbench's own files
@@ -153,15 +152,9 @@ def _make_plots(findings: Sequence[Finding]) -> list[tuple[Scale, list[Finding]]
     return plots
 
 
-def _find_forests(section: Findings, method: str) -> list[tuple[Forest, Sequence[Interval]]]:
-    """Return the intervals of a method with the forest plots that they are from."""
-    forests = (picture.figure for picture in section.pictures if isinstance(picture.figure, Forest))
-    return [(forest, group) for forest in forests for heading, group in forest.groups if heading == method]
-
-
-def _scale_of_forest(forest: Forest, own: Sequence[Interval] = ()) -> Scale:
-    """Return one axis for all intervals of a forest plot, or one for some of them."""
-    intervals = own or [interval for _, group in forest.groups for interval in group]
+def _scale_of_forest(forest: Forest) -> Scale:
+    """Make one axis for all intervals of a forest plot."""
+    intervals = [interval for _, group in forest.groups for interval in group]
     ends = [end for interval in intervals for end in (interval.estimate, interval.low, interval.high, interval.raw)]
     return Scale.fitting([*ends, -forest.region, forest.region], forest.unit, MARGIN)
 

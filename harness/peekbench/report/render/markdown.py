@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from peekbench.formatting import format_cell, format_quantity
+from peekbench.formatting import format_cell
 from peekbench.records.figures import Forest
 from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
-from peekbench.report.render.answers import Answer
+from peekbench.report.render.advice import Answer
 from peekbench.report.render.content import (
     Block,
     Code,
@@ -61,7 +61,7 @@ def _block_lines(block: Block, pictures: str) -> Iterator[str]:
             if block.command:
                 yield from ("", *fenced([block.command], "sh"))
         case Findings():
-            yield from _finding_lines(block, pictures)
+            yield from _finding_lines(block)
         case Paragraph(is_warning=True):
             yield f"> **Warning:** {escape(block.text)}"
         case Paragraph():
@@ -79,7 +79,7 @@ def _block_lines(block: Block, pictures: str) -> Iterator[str]:
             yield from fenced(block.text.splitlines(), "sh")
 
 
-def _finding_lines(section: Findings, pictures: str) -> Iterator[str]:
+def _finding_lines(section: Findings) -> Iterator[str]:
     """Yield verdicts with an interval and a short sentence each, and a part that unfolds to all sentences."""
     yield from (f"## {escape(section.heading)}", "")
     if section.definition:
@@ -93,8 +93,6 @@ def _finding_lines(section: Findings, pictures: str) -> Iterator[str]:
     yield from (f"- **{escape(finding.verdict.method)}**: {escape(finding.explained)}" for finding in section.findings)
     if section.background:
         yield from ("", escape(section.background))
-    for picture in section.pictures:
-        yield from ("", *_block_lines(picture, pictures))
     yield from ("", "</details>")
 
 
@@ -111,22 +109,12 @@ def _picture_lines(picture: Picture, pictures: str) -> Iterator[str]:
 
 
 def _table_lines(table: Table) -> Iterator[str]:
-    """Yield the lines of a table; a single row is a list, which is easier to read from top to bottom."""
-    if len(table.rows) == 1:
-        cells = zip(table.columns, table.rows[0], strict=True)
-        facts = ((column.name, format_quantity(cell, column.unit)) for column, cell in cells)
-        yield from _block_lines(Facts(tuple(fact for fact in facts if fact[1])), "")
-    else:
-        yield from _rows(table)
-    if table.note:
-        yield from ("", escape(table.note))
-
-
-def _rows(table: Table) -> Iterator[str]:
     yield _row(name_heading(column) for column in table.columns)
     yield f"|{'|'.join(ALIGNMENT[column.is_text] for column in table.columns)}|"
     for row in table.rows:
         yield _row(format_cell(cell, column.unit) for cell, column in zip(row, table.columns, strict=True))
+    if table.note:
+        yield from ("", escape(table.note))
 
 
 def _row(texts: Iterable[str]) -> str:

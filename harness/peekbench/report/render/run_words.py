@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from peekbench.formatting import pluralize
 from peekbench.records.runs import StoredMethod
+from peekbench.records.trials import Repeat, Trial
 from peekbench.report.render.tables import options_in_words
 
 if TYPE_CHECKING:
@@ -145,44 +146,57 @@ def describe_experiment(
     design = spec.design
     repeats = [spec.design_of(task).num_subsamples for task in spec.tasks]
     numbers = sorted({number for number in repeats if isinstance(number, int)})
-    if any(isinstance(number, Mapping) for number in repeats):
-        subsamples = "with more or fewer subsamples by test size"
-    elif len(numbers) == 1:
-        subsamples = f"{pluralize(numbers[0], 'subsample')} per task"
-    else:
-        subsamples = f"{numbers[0]} to {numbers[-1]} subsamples per task"
+    subsamples = "by test size, subsamples"
+    if all(isinstance(number, int) for number in repeats):
+        subsamples = f"{' to '.join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))} subsamples"
     num_train = design.num_train or sorted({size for task in spec.tasks for size in task.num_train})
     by_set = {"training": num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
     listed_sizes = {noun: ", ".join(map(str, numbers)) for noun, numbers in by_set.items() if numbers and all(numbers)}
     sizes = ", ".join(f"{listed_size} {noun} rows" for noun, listed_size in listed_sizes.items())
+    drawn = "random draws of these rows"
     if design.folds:
-        sizes += f", the official test split in {' or '.join(map(str, design.folds))} folds"
-    if private := _count_in_words(tasks, "extra", f"private {rows.removesuffix('s')}"):
-        sizes += f", {private} in the place of the left-out fold"
-    if design.train != "balanced" and any(facts["class_names"] for facts in tasks.values()):
-        sizes += "; training rows at natural class shares"
-    if groups := _count_in_words(tasks, "groups", "group"):
-        sizes += f"; {groups}, none in two sets"
+        drawn = f"random divisions of the official test split into {' or '.join(map(str, design.folds))} folds"
+    if any(task.get("extra") for task in tasks.values()):
+        drawn += f", with private {rows} in the place of a fold"
     listed = count_methods(len(methods) - num_controls, num_controls)
-    return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {sizes}"
-
-
-def _count_in_words(tasks: Mapping[str, Mapping[str, Any]], key: str, noun: str) -> str:
-    """Count rows or groups of the tasks' data, as in '40 to 90 groups (2 of 3 tasks)'; empty if no task has it."""
-    numbers = [task[key] for task in tasks.values() if task.get(key)]
-    if not numbers:
-        return ""
-    words = pluralize(max(numbers), noun)
-    if min(numbers) < max(numbers):
-        words = f"{min(numbers):,} to {words}"
-    if len(numbers) < len(tasks):
-        words += f" ({len(numbers)} of {len(tasks)} tasks)"
-    return words
+    return f"{listed} on {pluralize(len(spec.tasks), 'task')}: {sizes}; {subsamples} ({drawn}) per task"
 
 
 def describe_stop(spec: ExperimentSpec, number: int) -> str:
     """State the planned look at which a run stopped."""
+    done, largest = spec.at_look(number).design.largest, pluralize(spec.design.largest, "subsample")
     return (
-        f"Stopped at look {number} of {spec.design.num_looks}, at {spec.at_look(number).design.largest:,} of at most "
-        f"{pluralize(spec.design.largest, 'subsample')}, because all verdicts were settled"
+        f"Stopped at look {number} of {spec.design.num_looks} (planned analyses), at {done:,} of at most {largest}, "
+        "because all verdicts were settled"
     )
+
+
+REPEATED = (
+    "{method} depends on randomness that no seed controls: two fits to the same rows of {task} with the same seed "
+    "gave the scores {first:.4f} and {second:.4f}, and {changed} of {all} predictions differ. This noise is part "
+    "of all intervals, so the verdicts hold, but a repeated run gives different scores. peekbench seeds Python, "
+    "NumPy and PyTorch; pass `seed` (in plugins, `context.seed`) to all other generators; those of a grader "
+    "count as well"
+)
+
+
+def warn_of_repeats(repeats: Iterable[tuple[Trial, Repeat]]) -> Iterator[str]:
+    """Yield a warning about each fit that differed when made twice.
+
+    Examples
+    --------
+    >>> from peekbench.records.trials import Draw
+    >>> trial = Trial(Draw("news", 100, 40, 0), "net")
+    >>> [text.partition(":")[0] for text in warn_of_repeats([(trial, Repeat(12, 40, 0.4875, 0.5))])]
+    ['net depends on randomness that no seed controls']
+    """
+    for trial, repeat in repeats:
+        if repeat.num_changed:
+            yield REPEATED.format(
+                method=trial.method,
+                task=trial.draw.task,
+                first=repeat.first,
+                second=repeat.second,
+                changed=repeat.num_changed,
+                all=repeat.num_predictions,
+            )

@@ -28,7 +28,7 @@ from peekbench.records.verdicts import (
     Unit,
     Verdict,
 )
-from peekbench.report.render.advice import advise_briefly, explain_inconclusive, find_settling
+from peekbench.report.render.advice import explain_inconclusive
 from peekbench.report.render.fixed_texts import generalize, generalize_briefly
 
 
@@ -57,7 +57,7 @@ CLAIMS: Mapping[tuple[str, str], Claim] = {
         "Test {rows} change {score} by less than {region}",
         "seeing the test {rows} changed {score} by less than {region}{odds} {scope}{nonzero}: {bias} {interval}",
     ),
-    ("bias", "inconclusive"): Claim("Inconclusive", UNCERTAIN),
+    ("bias", "inconclusive"): Claim("Undecided", UNCERTAIN),
     ("bias", "not above"): Claim(
         "An increase of {score} by more than {region} is excluded",
         UNCERTAIN + ", but an increase by more than {region}{odds} is excluded",
@@ -122,7 +122,7 @@ def fill(text: str, verdict: Verdict, scope: str = "") -> str:
         bias=format_quantity(estimate.mean, unit),
         size=format_size(abs(estimate.mean), unit),
         nonzero={True: ", although the bias is not zero", False: ""}[estimate.excludes_zero],
-        interval=f"({_name_interval(verdict, ':')} {format_range(estimate.low, estimate.high, unit)})",
+        interval=f"({name_interval(verdict, ':')} {format_range(estimate.low, estimate.high, unit)})",
     )
 
 
@@ -174,11 +174,6 @@ def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     if isinstance(evidence, TrialEvidence) and _are_failures_open(lead, evidence):
         text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
     text += generalize_briefly(lead)
-    advice = advise_briefly(find_settling(lead))
-    if advice and lead.size:
-        text = f"{text}; {advice}"
-    elif advice:
-        text = capitalize(advice)
     if isinstance(evidence, TrialEvidence) and (scores := _list_scores(evidence, lead.unit)):
         if _name_score(lead) not in text:
             scores = f"{_name_score(lead)}: {scores}"
@@ -239,8 +234,8 @@ def state_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
     return ""
 
 
-def _name_interval(verdict: Verdict, colon: str = "") -> str:
-    """Return the name of an interval; a colon after it only follows what it is adjusted for."""
+def name_interval(verdict: Verdict, colon: str = "") -> str:
+    """Name an interval; a colon after it only follows what it is adjusted for."""
     name = f"{verdict.family.level:.0%} interval"
     if verdict.family.size > 1:
         name += f", adjusted for {verdict.family.size} configurations{colon}"
@@ -323,7 +318,7 @@ def _state_zero(verdict: Verdict, evidence: TrialEvidence) -> str:
     """State that no trial has a bias, and the largest bias that the trials may have missed."""
     text = _state_no_effect(verdict.rows, evidence.num_trials)
     if verdict.estimate.has_interval:
-        text += f", but up to {verdict.estimate.high:.1%} of trials may have one ({_name_interval(verdict)})"
+        text += f", but up to {verdict.estimate.high:.1%} of trials may have one ({name_interval(verdict)})"
     if verdict.decision == "inconclusive":
         text += f". However, {explain_inconclusive(verdict, evidence)}"
     return f"{text}."

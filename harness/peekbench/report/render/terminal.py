@@ -22,7 +22,7 @@ from peekbench.records.report import Column as TableColumn
 from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import Unit, Verdict
-from peekbench.report.render.answers import Answer
+from peekbench.report.render.advice import Answer
 from peekbench.report.render.content import (
     Block,
     Code,
@@ -82,12 +82,15 @@ def render_text(report: Report, console: Console, closing: Sequence[str] = (), *
     >>> render_text(report, Console(width=78), ["Report: report.html"])  # doctest: +NORMALIZE_WHITESPACE
     tickets  1 method on 1 task
     <BLANKLINE>
+    Question      Does a method score higher if its unlabeled data come from the
+                  test set?
     Biased?       No. lsa is equivalent.
-    How large?    +0.10 [-0.20, +0.40] points. Up to 0.50 points is negligible.
-    Trust it?     No controls. No warnings.
+    How large?    +0.10 [-0.20, +0.40] points. The 95% interval is in brackets. Up
+                  to 0.50 points is negligible.
+    Checked?      No controls.
     What next?    Nothing. The bias is negligible.
     <BLANKLINE>
-    Does a method score higher if its unlabeled data come from the test set?
+    Verdicts
     Each method is scored three times. Base: without unlabeled texts. Extra: with
     independent ones. Test: with those of the test set. Bias: test - extra.
     equivalent    lsa ├──────────────────●──────────────────┤ +0.10 [-0.20, +0.40]
@@ -208,12 +211,8 @@ def _print_findings(section: Findings, console: Console, *, full: bool) -> None:
         console.print(Text(f"... and {len(others):,} more: {listed}", "dim"))
     if section.explanation:
         console.print(Text(section.explanation, "dim"))
-    if full:
-        if section.background:
-            console.print(Text(section.background, "dim"))
-        for picture in section.pictures:
-            console.print()
-            _print_figure(picture.figure, console)
+    if full and section.background:
+        console.print(Text(section.background, "dim"))
 
 
 def _print_plots(findings: Sequence[Finding], console: Console, *, full: bool) -> None:
