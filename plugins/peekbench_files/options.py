@@ -12,19 +12,17 @@ from peekbench import Options
 from peekbench.data.text_files import suffix_of
 from peekbench.identity import key_of
 
-Format: TypeAlias = Literal["csv", "tsv", "json", "jsonl", "parquet", "arrow"]
+Format: TypeAlias = Literal["csv", "tsv", "json", "parquet", "saved"]
 SUFFIXES: Mapping[str, Format] = {
-    "": "arrow",
+    "": "saved",
     ".csv": "csv",
     ".tsv": "tsv",
     ".json": "json",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
+    ".jsonl": "json",
+    ".ndjson": "json",
     ".parquet": "parquet",
     ".pq": "parquet",
-    ".arrow": "arrow",
 }
-ONE_CHARACTER = r"^[^\r\n\x00]?$"
 
 
 def _as_tuple(value: Any) -> Any:
@@ -69,8 +67,9 @@ class FileOptions(Options):
     """Which file, columns and classes to load."""
 
     path: Path
-    """Path of the file, or of a folder to which `save_to_disk` of the library `datasets` wrote a data set; if that is a
-    `DatasetDict`, its splits `train` and `test_split` are kept. A relative path starts at the spec's folder."""
+    """Path of the file, whose suffix is .csv, .tsv, .json, .jsonl, .ndjson, .parquet or .pq, also before .gz, .bz2 or
+    .xz; or of a folder to which `save_to_disk` of the library `datasets` wrote a data set. If that is a `DatasetDict`,
+    its splits `train` and `test_split` are kept. A relative path starts at the spec's folder."""
     test_path: Path | None = None
     """Path of the file of the official test split, with the same columns and format. Train texts are then drawn from
     the file at `path`, extra and test texts from this file."""
@@ -81,7 +80,7 @@ class FileOptions(Options):
     test_split: str = "test"
     """Split of a `DatasetDict` that extra and test texts are drawn from, such as validation."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
-    """Column of the text, or several columns, which are joined. In JSON, `data.text` is a value within an object."""
+    """Column of the text, or several columns, which are joined by line breaks."""
     label: Annotated[str | tuple[str, ...] | None, BeforeValidator(_as_columns)] = "label"
     """Column of the label, which contains text or integers. If texts have any number of labels, a column of lists (of
     JSON Lines or Parquet), a column that `label_separator` divides, or several columns that contain 0 or 1 for the
@@ -102,32 +101,18 @@ class FileOptions(Options):
     """With official splits, drop the train rows of groups that are in the test split; by default they are an error."""
     instruction: str = ""
     """One or two sentences for methods that prompt: what a text is, and what to answer."""
-    format: Format | None = None
-    """Format of the file. Default: according to the suffix .csv, .tsv, .json, .jsonl, .ndjson, .parquet, .pq or .arrow,
-    also before .gz, .bz2 or .xz; without a suffix, a folder of `save_to_disk`."""
     encoding: str = ""
     """Encoding of CSV, TSV and JSON. Default: UTF-16 if the file begins with its mark, otherwise UTF-8."""
-    delimiter: str = Field(default="", pattern=ONE_CHARACTER)
-    """Character between the fields of CSV and TSV. Default: the comma, semicolon, tab or bar by which the first line
-    contains the columns."""
     quote: Annotated[str, BeforeValidator(lambda value: "" if value is None else value)] = Field(
-        default='"', pattern=ONE_CHARACTER
+        default='"', pattern=r"^[^\r\n\x00]?$"
     )
     """Character around fields of CSV and TSV that contain delimiters; empty or null if quotation marks have no special
     meaning."""
-    header: tuple[str, ...] | None = None
-    """Names of all columns of a CSV or TSV file whose first line is a row."""
-    joined_by: str = "\n"
-    """String between the texts of several columns."""
     drop_missing: bool = False
     """Drop rows without a text, a label or a group; by default they are an error."""
     drop_duplicates: Literal["none", "exact", "near"] = "none"
     """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
     differ, drop all of them."""
-
-    max_gigabytes: float | None = Field(default=None, gt=0)
-    """Largest size of the columns of a Parquet file when unpacked. Default: 50 times the size of the file, but at least
-    0.25 and at most 16."""
 
     @field_validator("encoding")
     @classmethod
@@ -142,17 +127,12 @@ class FileOptions(Options):
 
     @model_validator(mode="after")
     def _check_together(self) -> FileOptions:
-        if self.format is None and suffix_of(self.path) not in SUFFIXES:
-            raise ValueError(
-                f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, json, jsonl, parquet or arrow"
-            )
-        for name in ("test_path", "extra_path"):
+        for name in ("path", "test_path", "extra_path"):
             path = getattr(self, name)
-            if self.format is None and path and suffix_of(path) != suffix_of(self.path):
-                raise ValueError(
-                    f"path {str(self.path)!r} and {name} {str(path)!r} have different suffixes; convert one of the "
-                    "files, or set `format` if both have the same one"
-                )
+            if path and suffix_of(path) not in SUFFIXES:
+                raise ValueError(f"{name} is {str(path)!r}; give a CSV, TSV, JSON, JSON Lines or Parquet file")
+            if path and suffix_of(path) != suffix_of(self.path):
+                raise ValueError(f"path and {name} have different suffixes; convert one of the files")
         given = [path for path in (self.path, self.test_path, self.extra_path) if path is not None]
         if len(set(given)) < len(given):
             raise ValueError(f"two of path, test_path and extra_path are {str(given[-1])!r}; give different files")
@@ -174,8 +154,6 @@ class FileOptions(Options):
             raise ValueError("kind is generation, so label_separator has no use; store several references as a list")
         if self.label is None and self.class_names is not None:
             raise ValueError("label is null, but class_names are given; remove class_names, or name the column")
-        if self.delimiter and self.delimiter == self.quote:
-            raise ValueError(f"delimiter and quote are both {self.quote!r}; change one")
         return self
 
     def columns(self) -> list[str]:
@@ -184,5 +162,5 @@ class FileOptions(Options):
         return [*self.text, *labels, *([] if self.group is None else [self.group])]
 
     def file_format(self) -> Format:
-        """Return the file's format: the option `format`, or else that of the path's suffix."""
-        return self.format or SUFFIXES[suffix_of(self.path)]
+        """Return the format of the files according to their suffix."""
+        return SUFFIXES[suffix_of(self.path)]

@@ -9,9 +9,9 @@ from peekbench.plugins import Preparation, Reference, TaskGroupEntry
 from peekbench_hf.options import HubDatasetOptions, HubTaskOptions
 from peekbench_hf.tasks import TASKS
 
-LOAD_TASK = Reference("peekbench_hf.source:load_task")
-PIN_TASK = Reference("peekbench_hf.source:pin_task")
-TASK_FACTS = Reference("peekbench_hf.facts:task_facts")
+LOAD = Reference("peekbench_hf.source:load")
+PIN = Reference("peekbench_hf.source:pin")
+TASK_FACTS = Reference("peekbench_hf.definition:task_facts")
 
 
 @hookimpl
@@ -21,8 +21,8 @@ def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
         DataSourceEntry(
             name=task.name,
             options=HubTaskOptions,
-            load=partial(LOAD_TASK, task=task),
-            preparation=Preparation(pin=partial(PIN_TASK, task=task)),
+            load=partial(LOAD, task=task),
+            preparation=Preparation(pin=partial(PIN, task=task)),
             facts=partial(TASK_FACTS, task=task),
             summary=task.instruction.partition(". ")[0] + ".",
         )
@@ -35,8 +35,8 @@ def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
         DataSourceEntry(
             name="dataset",
             options=HubDatasetOptions,
-            load="peekbench_hf.source:load_dataset",
-            preparation=Preparation(pin="peekbench_hf.source:pin_dataset"),
+            load=LOAD,
+            preparation=Preparation(pin=PIN),
             summary="any text classification dataset of the Hugging Face Hub",
         ),
     ]

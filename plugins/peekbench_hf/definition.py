@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeAlias
 
+from peekbench import Folders
+from peekbench.records import TaskFacts
+
 CONVERSION = "refs/convert/parquet"
 """Branch with the Hub's own Parquet copy of a dataset; its files are named CONFIG/SPLIT/NNNN.parquet."""
 TRAIN = re.compile(r"(?<![a-z])train(?![a-z])")
@@ -122,3 +125,24 @@ class HubTask:
     """Key in `references.bib`."""
     note: str = ""
     """What users should know about the data."""
+
+
+def task_facts(folders: Folders, task: HubTask) -> TaskFacts:
+    """Return facts from the task's definition.
+
+    Parameters
+    ----------
+    folders
+        Not used.
+    task
+        Definition of the task.
+    """
+    classes = tuple((task.classes or {}).values())
+    return TaskFacts(
+        num_classes=len(classes) or None,
+        num_rows=task.num_rows,
+        license=task.license,
+        class_names=classes,
+        instruction=task.instruction,
+        details={"from": " or ".join(map(str, task.locations)), "citation": task.citation, "note": task.note},
+    )

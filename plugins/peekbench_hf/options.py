@@ -34,6 +34,10 @@ class HubOptions(Options):
     """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
     differ, drop all of them."""
 
+    def task(self) -> HubTask:
+        """Return the definition of the task that these options describe."""
+        raise NotImplementedError
+
     @model_validator(mode="after")
     def _check_test_split(self) -> Self:
         if self.splits == "pooled" and self.test_split != "test":
@@ -100,13 +104,6 @@ class HubDatasetOptions(HubOptions):
     labels that occur, sorted. The labels of a ClassLabel are its names."""
     instruction: str = ""
     """One or two sentences for methods that prompt: what a text is, and what to answer."""
-    files: str = ""
-    """Glob pattern of the split's files in the repository. Default: the files of the Hub's Parquet copy, or else files
-    named after the split."""
-    test_files: str = ""
-    """The same for `test_split`."""
-    max_characters: int | None = Field(default=None, ge=1)
-    """Drop texts with more characters."""
     drop_missing: bool = False
     """Drop rows without a text, a label or a group; by default they are an error."""
 
@@ -121,19 +118,12 @@ class HubDatasetOptions(HubOptions):
             raise ValueError("drop_shared_groups is True, but there are no groups; name their column as `group`")
         if self.drop_shared_groups and self.splits == "pooled":
             raise ValueError("drop_shared_groups is True, but splits are pooled; set splits to official, or remove it")
-        for option, pattern in (("files", self.files), ("test_files", self.test_files)):
-            if pattern and not pattern.endswith(FORMATS):
-                raise ValueError(f"{option}: {pattern!r} must end with one of {', '.join(FORMATS)}")
         if self.splits == "official" and self.split == self.test_split:
             raise ValueError(f"split and test_split are both {self.split!r}; name two splits, or set splits to pooled")
-        if self.splits == "official" and bool(self.files) != bool(self.test_files):
-            raise ValueError("official splits need both `files` and `test_files`, or neither; add the other one")
         return self
 
     def locations(self) -> tuple[Location, ...]:
         """Return the possible locations of the splits, in order of preference."""
-        if self.files:
-            return (HubFiles(self.id, self.files, test_files=self.test_files),)
         copy, test_copy = (f"{self.config}/{split}/*.parquet" for split in (self.split, self.test_split))
         files, test_files = (self._file_patterns(split) for split in (self.split, self.test_split))
         return (
@@ -165,7 +155,6 @@ class HubDatasetOptions(HubOptions):
             is_in_order=is_list,
             is_generation=self.kind == "generation",
             instruction=self.instruction,
-            max_characters=self.max_characters,
             drop_missing=self.drop_missing,
             group=self.group,
             drop_shared_groups=self.drop_shared_groups,

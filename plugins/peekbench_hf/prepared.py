@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from peekbench import Dataset
 from peekbench.cache import atomic_write, describe_file, is_unchanged, read_cached, write_cached
 
 
@@ -45,61 +45,44 @@ class StoredTexts(Sequence[str]):
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedTask:
-    """The rows of a task, ready to use."""
-
-    texts: Sequence[str]
-    labels: NDArray[np.int64]
-    """Class of each row; shape `(num_rows,)`. 0 or 1 for each label of a multi-label task; `(num_rows, num_labels)`."""
-    groups: tuple[str, ...]
-    """Group of each row; empty if every row is a group of its own."""
-    class_names: tuple[str, ...]
-    fingerprint: str
-    """SHA-256 of class names, texts and labels."""
-    details: Mapping[str, Any]
-    """Facts for reports, such as the origin and the number of dropped rows."""
-    num_test: int
-    """Number of rows of the official test split, which are the last ones; 0 if rows of all splits are pooled."""
-
-
-def store(task: PreparedTask, path: Path) -> PreparedTask:
+def store(dataset: Dataset, path: Path) -> Dataset:
     """Store rows in a file, and return them from it; if it cannot be written, they stay in memory.
 
     Parameters
     ----------
-    task
+    dataset
         The rows.
     path
         Path of the Arrow file to write.
     """
-    table = pa.table({"text": pa.array(task.texts, pa.large_string()), "label": task.labels.tolist()})
-    if task.groups:
-        table = table.append_column("group", pa.array(task.groups))
+    labels: Any = dataset.labels
+    columns: dict[str, Any] = {
+        "text": pa.array(dataset.inputs, pa.large_string()),
+        "label": list(map(json.dumps, labels)) if dataset.kind == "generation" else labels.tolist(),
+    }
+    for name in ("groups", "splits"):
+        if values := getattr(dataset, name):
+            columns[name] = values
+    table = pa.table(columns)
     with suppress(OSError):
         with atomic_write(path) as temporary, pa.ipc.new_file(str(temporary), table.schema) as writer:
             writer.write_table(table)
-        facts = {
-            "class_names": task.class_names,
-            "fingerprint": task.fingerprint,
-            "details": task.details,
-            "num_test": task.num_test,
-        }
+        facts = {name: getattr(dataset, name) for name in ("kind", "class_names", "fingerprint", "details")}
         write_cached(path.with_suffix(".json"), {**facts, "file": describe_file(path)})
-    return find_prepared(path) or task
+    return find_prepared(path) or dataset
 
 
-def find_prepared(path: Path) -> PreparedTask | None:
-    """Return the task that was stored at a path; None if there is none or a file has changed since."""
+def find_prepared(path: Path) -> Dataset | None:
+    """Return the rows that were stored at a path; None if there are none or a file has changed since."""
     facts = read_cached(path.with_suffix(".json"))
     if facts is None or not is_unchanged(path, facts.pop("file")):
         return None
     with pa.memory_map(str(path)) as source:
         table = pa.ipc.open_file(source).read_all()
-    return PreparedTask(
-        texts=StoredTexts(table["text"]),
-        labels=np.array(table["label"].to_pylist(), dtype=np.int64),
-        groups=tuple(table["group"].to_pylist()) if "group" in table.column_names else (),
-        class_names=tuple(facts.pop("class_names")),
-        **facts,
-    )
+    labels: Any = table["label"].to_pylist()
+    labels = list(map(json.loads, labels)) if facts["kind"] == "generation" else np.array(labels, dtype=np.int64)
+    columns: dict[str, Any] = {
+        name: tuple(table[name].to_pylist()) for name in ("groups", "splits") if name in table.column_names
+    }
+    facts["class_names"] = tuple(facts["class_names"])
+    return Dataset(StoredTexts(table["text"]), labels, **columns, **facts)

@@ -25,24 +25,23 @@ from datasets import (
 from datasets.exceptions import DatasetsError
 
 from peekbench import DataError
-from peekbench.identity import key_of
 from peekbench_hf.definition import HubTask
 from peekbench_hf.semeval import read_articles
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns of a split as its files have them, and labels of a `ClassLabel` by name."""
+class SplitColumns:
+    """The columns of a split as its files have them."""
 
     texts: list[tuple[Any, ...]]
     labels: list[Any]
-    groups: list[Any]
-    """None in each row if the task has no groups."""
-    class_names: tuple[str, ...] | None
+    groups: list[Any] | None
+    """None if the task has no groups."""
+    class_names: Sequence[str] | None
     """Names of a `ClassLabel`, in order; None if the labels have no names."""
 
 
-def read(paths: Sequence[Path], task: HubTask, label: str) -> Columns:
+def read(paths: Sequence[Path], task: HubTask, label: str) -> SplitColumns:
     """Read the columns of a split.
 
     Parameters
@@ -64,17 +63,17 @@ def read(paths: Sequence[Path], task: HubTask, label: str) -> Columns:
         columns, class_names = read_articles(paths), None
         _check_columns(columns, names, paths[0])
     else:
-        parts = [_read_file(path, names, task, label) for path in paths]
-        columns = {name: [value for part, _ in parts for value in part[name]] for name in names}
-        class_names = tuple(dict.fromkeys(name for _, own in parts for name in own or ())) or None
-    groups = columns[task.group] if task.group else [None] * len(columns[label])
-    return Columns(list(zip(*(columns[name] for name in task.text), strict=True)), columns[label], groups, class_names)
+        parts = [_read_file(path, names) for path in paths]
+        columns = {name: [value for part in parts for value in part.data.column(name).to_pylist()] for name in names}
+        feature = parts[0].features[label]
+        class_names = getattr(getattr(feature, "feature", feature), "names", None)  # of a label, or of a list of them
+        if any(part.features[label] != feature for part in parts):
+            raise DataError(f"{paths[0].parent}: the files of a split have other class names; correct the files")
+    texts = list(zip(*(columns[name] for name in task.text), strict=True))
+    return SplitColumns(texts, columns[label], columns[task.group] if task.group else None, class_names)
 
 
-def _read_file(
-    path: Path, names: Sequence[str], task: HubTask, label: str
-) -> tuple[dict[str, list[Any]], tuple[str, ...] | None]:
-    """Return columns of a file, and the names of the labels if they are a `ClassLabel` or lists of it."""
+def _read_file(path: Path, names: Sequence[str]) -> Dataset:
     try:
         with _quiet_datasets(), TemporaryDirectory() as folder:
             data = _open(path, names, cache_dir=folder, keep_in_memory=True)
@@ -87,22 +86,7 @@ def _read_file(
     for name in names:
         if isinstance(data.features[name], Json):
             raise DataError(f"{path}: column {name!r} has values of several types; store one type, such as text")
-    columns = {name: data.data.column(name).to_pylist() for name in names}
-    feature = data.features[label]
-    class_names = getattr(getattr(feature, "feature", feature), "names", None)
-    if class_names is None:
-        return columns, None
-    class_names = tuple(key_of(name) or "" for name in class_names)
-    known: dict[int, str | None] = dict(enumerate(class_names))
-    if task.is_generation:
-        known[-1] = None  # the code of a missing label, which is no reference
-
-    def decode(value: Any) -> Any:
-        if isinstance(value, list):
-            return [known.get(code, code) for code in value]
-        return known.get(value, value)
-
-    return {**columns, label: list(map(decode, columns[label]))}, class_names
+    return data
 
 
 @contextmanager

@@ -3,138 +3,79 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from peekbench import DataError, Dataset, Folders
 from peekbench.errors import UnavailableError
-from peekbench.records import Split, TaskKind
 from peekbench_hf.definition import HubFiles, HubTask
-from peekbench_hf.facts import record_facts
 from peekbench_hf.locating import LocatedFiles, locate, locate_in_mirror
-from peekbench_hf.options import HubDatasetOptions, HubOptions, HubTaskOptions
-from peekbench_hf.prepared import PreparedTask, find_prepared, store
+from peekbench_hf.options import HubOptions, HubTaskOptions
+from peekbench_hf.prepared import find_prepared, store
 from peekbench_hf.prompts import with_prompt
 from peekbench_hub.downloads import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
-CACHE_VERSION = 5  # increase it if the same definition and files would give other rows
+CACHE_VERSION = 6  # increase it if the same definition and files would give other rows
 NOT_OF_ROWS = ("name", "locations", "instruction", "num_rows", "license", "citation", "note")
 """Fields of a task's definition that do not determine its rows."""
 
 
-def load_task(*, options: HubTaskOptions, folders: Folders, task: HubTask) -> Dataset:
-    """Load a task.
+def load(*, options: HubOptions, folders: Folders, task: HubTask | None = None) -> Dataset:
+    """Load one of the defined tasks, or any dataset of the Hub.
 
     Parameters
     ----------
     options
-        Revision, mirror, splits, duplicates, instruction and class names.
+        Revision, mirror, splits and duplicates; instruction and class names, or dataset and columns.
     folders
         Folders of the spec and the cache.
     task
-        Definition of the task.
+        Definition of the task; that of the options by default.
 
     Raises
     ------
     DataError
         If the files are unavailable, or do not match the definition or the class names.
     """
-    return _load(with_prompt(task, options, folders), options, folders)
+    if task is not None and isinstance(options, HubTaskOptions):
+        task = with_prompt(task, options, folders)
+    task = task or options.task()
+    with _named(f"hf.{task.name}"):
+        located = _locate(task, options, folders)
+        path = _cache_path(task, located, options, folders)
+        dataset = find_prepared(path)
+        if dataset is None:
+            dataset = store(_prepare(task, located, options), path)
+    fingerprint = dataset.fingerprint
+    if isinstance(options, HubTaskOptions) and options.prompts is not None:
+        # The spec has only the path of the file, so the data tell whether its instruction has changed.
+        fingerprint = hashlib.sha256(f"{fingerprint}\x1f{task.instruction}".encode()).hexdigest()
+    return replace(dataset, instruction=task.instruction, fingerprint=fingerprint)
 
 
-def load_dataset(*, options: HubDatasetOptions, folders: Folders) -> Dataset:
-    """Load any dataset of the Hub.
-
-    Parameters
-    ----------
-    options
-        Dataset, columns and classes.
-    folders
-        Folders of the spec and the cache.
-
-    Raises
-    ------
-    DataError
-        If the files are unavailable or do not match the options.
-    """
-    return _load(options.task(), options, folders)
-
-
-def pin_task(*, options: HubTaskOptions, folders: Folders, task: HubTask) -> Mapping[str, Any]:
+def pin(*, options: HubOptions, folders: Folders, task: HubTask | None = None) -> Mapping[str, Any]:
     """Return the option that pins a task to its current commit; empty if a mirror provides it.
 
     Parameters
     ----------
-    options
-        As for `load_task`.
-    folders
-        Folders of the spec and the cache.
-    task
-        Definition of the task.
+    options, folders, task
+        As for `load`.
 
     Raises
     ------
     DataError
-        As for `load_task`.
+        As for `load`.
     """
-    return _pin(task, options, folders)
-
-
-def pin_dataset(*, options: HubDatasetOptions, folders: Folders) -> Mapping[str, Any]:
-    """Return the option that pins a dataset to its current commit; see `pin_task`."""
-    return _pin(options.task(), options, folders)
-
-
-def _pin(task: HubTask, options: HubOptions, folders: Folders) -> Mapping[str, Any]:
+    task = task or options.task()
     with _named(f"hf.{task.name}"):
         revision = _locate(task, options, folders)[0].revision
     return {"revision": revision} if revision else {}
-
-
-def _load(task: HubTask, options: HubOptions, folders: Folders) -> Dataset:
-    with _named(f"hf.{task.name}"):
-        located = _locate(task, options, folders)
-        path = _cache_path(task, located, options, folders)
-        prepared = find_prepared(path)
-        if prepared is None:
-            prepared = store(_prepare(task, located, options), path)
-            is_default = options.drop_duplicates == "none" and options.splits == "pooled"
-            if is_default and not isinstance(options, HubDatasetOptions):
-                record_facts(task, folders, prepared)
-    fingerprint = prepared.fingerprint
-    if isinstance(options, HubTaskOptions) and options.prompts is not None:
-        # The spec has only the path of the file, so the data tell whether its instruction has changed.
-        fingerprint = hashlib.sha256(f"{fingerprint}\x1f{task.instruction}".encode()).hexdigest()
-    names: tuple[str, ...] = prepared.class_names
-    labels: Any = prepared.labels
-    kind: TaskKind = "classification"
-    if labels.ndim == 2:
-        kind = "multilabel"
-    elif task.is_generation:
-        references = [json.loads(name) for name in names]
-        names, labels, kind = (), [references[label] for label in labels.tolist()], "generation"
-    splits: tuple[Split, ...] = ()
-    if prepared.num_test:
-        numbers = (len(prepared.labels) - prepared.num_test, prepared.num_test)
-        splits = tuple(split for split, number in zip(get_args(Split), numbers, strict=True) for _ in range(number))
-    return Dataset(
-        inputs=prepared.texts,
-        labels=labels,
-        class_names=names,
-        kind=kind,
-        instruction=task.instruction,
-        fingerprint=fingerprint,
-        details=prepared.details,
-        splits=splits,
-        groups=prepared.groups,
-    )
 
 
 @contextmanager
@@ -199,7 +140,7 @@ def _cache_path(task: HubTask, located: list[LocatedFiles], options: HubOptions,
     return folders.cache / "hf" / f"{task.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.arrow"
 
 
-def _prepare(task: HubTask, located: list[LocatedFiles], options: HubOptions) -> PreparedTask:
+def _prepare(task: HubTask, located: list[LocatedFiles], options: HubOptions) -> Dataset:
     """Download the task's files if necessary, and convert them to rows."""
     from peekbench_hf.preparation import make_rows  # noqa: PLC0415 - slow to import, and unused if rows are cached
     from peekbench_hf.reading import read  # noqa: PLC0415 - as above

@@ -108,7 +108,7 @@ def patterns(sameness: Sameness) -> list[int]:
 def test_labels(load: Load, one: Any, other: Any, sameness: Sameness, tmp_path: Path) -> None:
     rows = rows_of("label", one, other)
     if sameness == "alike":
-        with pytest.raises(pb.DataError, match=r"the labels .* differ only by .*class_names` to \{"):
+        with pytest.raises(pb.DataError, match=r"the labels .* differ only by .*class_names` to a mapping"):
             load(rows, tmp_path)
         return
     labels = np.asarray(load(rows, tmp_path).labels)

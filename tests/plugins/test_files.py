@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
+import io
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -20,8 +25,6 @@ from peekbench import load_dataset
 from peekbench.data.labels import name_labels
 from peekbench.data.loading import fingerprint
 from peekbench.errors import DataError
-from peekbench.plugins import registry
-from peekbench.plugins.entries import DataSourceEntry
 from peekbench.records.data import Dataset, Folders
 from peekbench_files.options import FileOptions
 from peekbench_files.source import load
@@ -130,17 +133,41 @@ def test_booleans_are_labels(read_parquet: Callable[..., Dataset]) -> None:
 def test_several_text_columns_are_joined(read: Callable[..., Dataset]) -> None:
     content = "id,title,body,topic\n1,T1,B1,x\n2,T2,B2,y\n"
     assert read(content, text=["title", "body"], label="topic").inputs == ("T1\nB1", "T2\nB2")
-    assert read(content, text=["body", "title"], label="topic", joined_by=" | ").inputs == ("B1 | T1", "B2 | T2")
 
 
-def test_options_set_delimiter_quote_encoding_and_format(read: Callable[..., Dataset]) -> None:
-    assert (
-        read("text;label\nein 'ä';a\nb;c\n".encode("latin-1"), delimiter=";", encoding="latin-1").inputs[0] == "ein 'ä'"
-    )
-    assert read(b"\xef\xbb\xbf" + CSV.encode()).inputs[0] == "Good fun."
-    assert read('text\tlabel\n"5 stars\ta\nb\tc\n', "rows.tsv", quote="").inputs == ('"5 stars', "b")
-    assert read('text\tlabel\n"5 stars\ta\nb\tc\n', "rows.tsv", quote=None).inputs == ('"5 stars', "b")
-    assert read(CSV, "rows.txt", format="csv").labels == (1, 0, 1)
+ROWS = [("Good fun; I'd go, again", "pos"), ('Dull, "and" long', "neg"), ("Großartig", "pos")]
+OBJECTS = [{"text": text, "label": label} for text, label in ROWS]
+
+
+def write_rows(delimiter: str, quote: str = '"') -> str:
+    """Return rows as the csv module writes them."""
+    sink = io.StringIO()
+    csv.writer(sink, delimiter=delimiter, quotechar=quote).writerows([("text", "label"), *ROWS])
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        *[(write_rows(delimiter).encode(), name) for delimiter in ",;\t|" for name in ("rows.csv", "rows.tsv")],
+        (write_rows(",", "'").replace("text,label", "'text','label'").encode(), "rows.csv"),
+        (gzip.compress(write_rows(";").encode("utf-16"), mtime=0), "rows.csv.gz"),
+        (bz2.compress(write_rows(",").encode()), "rows.csv.bz2"),
+        (lzma.compress(write_rows("\t").encode()), "rows.tsv.xz"),
+        *[(write_rows(",").encode(encoding), "rows.csv") for encoding in ("utf-8-sig", "utf-16", "utf-32")],
+        (json.dumps(OBJECTS).encode(), "rows.json"),
+        (json.dumps(OBJECTS, indent=2).encode(), "rows.jsonl"),
+    ],
+)
+def test_files_are_read_as_people_have_them(read: Callable[..., Dataset], content: bytes, name: str) -> None:
+    dataset = read(content, name)
+    assert list(zip(dataset.inputs, name_labels(dataset.labels, dataset.class_names), strict=True)) == ROWS
+
+
+def test_options_set_quote_and_encoding(read: Callable[..., Dataset]) -> None:
+    assert read("text;label\nein 'ä';a\nb;c\n".encode("latin-1"), encoding="latin-1").inputs[0] == "ein 'ä'"
+    for quote in ("", None):
+        assert read('text\tlabel\n"5 stars\ta\nb\tc\n', "rows.tsv", quote=quote).inputs == ('"5 stars', "b")
     assert read("text,label\r\na,x\r\n\r\nb,y\r\n").inputs == ("a", "b")
 
 
@@ -163,11 +190,11 @@ def test_signs_of_a_missing_label_are_dropped_or_named(read: Callable[..., Datas
     content = "text,label\n" + "".join(f"text {n},{label}\n" for n, label in enumerate(labels))
     if name == "rows.jsonl":
         content = "".join(json.dumps({"text": f"text {n}", "label": label}) + "\n" for n, label in enumerate(labels))
-    with pytest.raises(DataError, match="column 'label': 1 of 4 rows have the label .*line [45]") as caught:
+    with pytest.raises(DataError, match="column 'label': 1 of 4 rows have the label .*line [45]"):
         read(content, name)
     dataset = read(content, name, drop_missing=True)
     assert (dataset.labels, dataset.details["dropped"]["missing"]) == ((0, 1, 0), 1)
-    named = read(content, name, class_names=json.loads(str(caught.value).partition("`class_names` to ")[2]))
+    named = read(content, name, class_names={"0": "0", "1": "1", sign: "no label"})
     assert name_labels(named.labels, named.class_names) == ["0", "1", "0", "no label"]
 
 
@@ -177,19 +204,16 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
     for content in ("text,label\nc,-1\nd,-1\n", "text\nc\nd\n"):
         (tmp_path / "test.csv").write_text(content)
         with pytest.raises(
-            DataError, match=r"labels of test\.csv are not public.* use the validation split, with `test_path`"
-        ) as caught:
+            DataError, match="labels of the test split are not public.* use the validation split, with `test_path`"
+        ):
             load(options=options, folders=Folders(tmp_path, tmp_path))
-        assert "null" not in str(caught.value), "language modeling has no official splits"
 
 
 @pytest.mark.parametrize(
     ("content", "name", "options", "message"),
     [
-        (CSV, "rows.csv", {"path": "other.csv"}, r"cannot read .*other\.csv: No such file.*; check the path"),
-        (CSV, "rows.csv", {"path": ".", "format": "csv"}, "Is a directory"),
+        (CSV, "rows.csv", {"path": "other.csv"}, r"cannot read .*other\.csv: no such file; .*spec's folder"),
         (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'.*`label` to null for texts without labels"),
-        ("sepal,petal,species\n5.1,3,setosa\n", "rows.csv", {"label": "species"}, "data source tabular.file"),
         ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
         ("", "rows.csv", {}, "is an empty file; write the rows into it"),
         ("text,label\na,x\nb,\n", "rows.csv", {}, "column 'label': 1 of 2 rows .*line 3"),
@@ -197,25 +221,18 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
         ("text,label\na,x\nb, c,y\n", "rows.csv", {}, "line 3: 3 fields, but the header has 2"),
         ('text,label\na,x\n"b,y\n', "rows.csv", {}, "line 3: unexpected end of data"),
         (CSV.encode("utf-16"), "rows.csv", {"encoding": "utf-8"}, "is not utf-8: .*set `encoding`"),
-        ("text,label\na,x\nb,x\nc,X \n", "rows.csv", {}, r'"x" and "X" differ only by case\. .*{"x": "x", "X": "x"}'),
+        ("text,label\na,x\nb,x\nc,X \n", "rows.csv", {}, r'"x" and "X" differ only by case\. Correct them'),
         (CSV, "rows.csv", {"class_names": ["pos", "neutral"]}, "line 3: the label 'neg' has no class; .*'neutral'"),
-        ("text,label\na,0\nb,2\n", "rows.csv", {"class_names": ["n", "y"]}, "line 3: the label '2' has no class"),
         ("text,label\na,1\nb,2\n", "rows.csv", {"class_names": {1: "n", 3: "y"}}, "line 3: the label '2' has no class"),
-        ("text,label\na,x\nb,x\n", "rows.csv", {}, "2 rows of 1 class .*'label'"),
-        ("text,label\n", "rows.csv", {}, "0 rows of 0 classes"),
+        ("text,label\n", "rows.csv", {}, "no row is left"),
         ("[" * 100_000 + "\n", "rows.jsonl", {}, "line 1: not valid JSON"),
         ('["a", 1]\n', "rows.jsonl", {}, "row 1: a JSON str instead of an object; write"),
         ('{"text": "a", "label": 1}\n', "rows.jsonl", {"text": "body"}, "no column 'body'; .*'text', 'label'"),
         ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "column 'label': .*line 2"),
         ('{"text": 12, "label": 1}\n', "rows.jsonl", {}, "line 1: 12 in column 'text' is int, not text"),
-        ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "line 1: 0.5 in column 'label' is float"),
-        (
-            '{"text": "a", "label": {"x": 1}}\n',
-            "rows.jsonl",
-            {},
-            "line 1: .* contains values; name one, such as `label: label.x`",
-        ),
-        (CSV, "rows.parquet", {}, r"rows\.parquet .*set `format`"),
+        ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "line 1: the label 0.5 is float"),
+        ('{"text": "a", "text": "b"}\n', "rows.jsonl", {}, "line 1: not valid JSON .*duplicated"),
+        (CSV, "rows.parquet", {}, r"rows\.parquet .*write the file again"),
     ],
 )
 def test_unsuitable_files_are_refused_with_place_and_remedy(
@@ -225,70 +242,30 @@ def test_unsuitable_files_are_refused_with_place_and_remedy(
         read(content, name, **options)
 
 
-def test_long_fields_are_read_up_to_a_limit(read: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_fields_are_read(read: Callable[..., Dataset]) -> None:
     text = "word " * 50_000  # the csv module refuses fields above 131,072 characters by default
     assert read(f"text,label\n{text},x\nb,y\n").inputs[0] == text
-    monkeypatch.setattr("peekbench.data.text_files.MAX_CHARACTERS", 1000)
-    for name, content in (
-        ("a.csv", f"text,label\nb,y\n{text},x\n"),
-        ("a.jsonl", f'{{"text": "{text}", "label": 1}}\n'),
-    ):
-        with pytest.raises(DataError, match=r"line \d: more than 1,000 characters"):
-            read(content, name)
 
 
-def test_quoted_fields_of_several_lines_have_the_same_limit(
-    read: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("peekbench.data.text_files.MAX_CHARACTERS", 200_000)
-    with pytest.raises(DataError, match="line .*field"):
-        read('text,label\n"' + ("x" * 1000 + "\n") * 300 + '",y\n')
-
-
-@pytest.mark.parametrize(("field", "place"), [("text", "column 'text'"), ("label", "the label")])
-def test_lone_surrogates_are_refused(read: Callable[..., Dataset], field: str, place: str) -> None:
+@pytest.mark.parametrize("field", ["text", "label"])
+def test_lone_surrogates_are_refused(read: Callable[..., Dataset], field: str) -> None:
     rows = [{"text": "a", "label": "x"}, {"text": "b", "label": "y", field: "\ud800"}]
     content = "".join(json.dumps(row) + "\n" for row in rows)
-    with pytest.raises(DataError, match=f"line 2: {place} .*surrogate"):
+    with pytest.raises(DataError, match="line 2: .*surrogate"):
         read(content, "rows.jsonl")
     assert read(content.replace("\\ud800", "\\ud83d\\ude00"), "rows.jsonl").labels == (0, 1)
 
 
-def test_pipes_and_unknown_users_are_refused(tmp_path: Path) -> None:
+def test_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.csv")
-    folders = Folders(tmp_path, tmp_path / "cache")
     with pytest.raises(DataError, match="is not a file"):
-        load(options=FileOptions.model_validate({"path": "rows.csv"}), folders=folders)
-    with pytest.raises(DataError, match="~nosuchuser/rows.csv.*write the path"):
-        load(options=FileOptions.model_validate({"path": "~nosuchuser/rows.csv"}), folders=folders)
-
-
-def test_messages_about_wide_files_and_long_labels_are_short(read: Callable[..., Dataset]) -> None:
-    header = ",".join(f"column{number}" for number in range(5000))
-    with pytest.raises(DataError, match="and 4,970 more") as caught:
-        read(f"{header}\n", text="x")
-    assert len(str(caught.value)) < 2000
-    with pytest.raises(DataError, match="has no class") as caught:
-        read(f"text,label\na,{'x' * 5000}\nb,y\n", class_names=[f"class {number}" for number in range(5000)])
-    assert len(str(caught.value)) < 1000
-
-
-def test_parquet_files_that_unpack_to_too_much_are_refused(
-    read_parquet: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    columns = {"text": ["the same text"] * 3000, "label": [0, 1] * 1500}
-    assert len(read_parquet(columns, max_gigabytes=1e-4).inputs) == 3000
-    with pytest.raises(DataError, match=r"unpack to 0\.00 GB.*`max_gigabytes`"):
-        read_parquet(columns, max_gigabytes=2e-5)
-    monkeypatch.setattr("peekbench_files.parquet.MAX_ROWS", 2000)
-    with pytest.raises(DataError, match="more than 2,000 rows"):
-        read_parquet(columns)
+        load(options=FileOptions.model_validate({"path": "rows.csv"}), folders=Folders(tmp_path, tmp_path / "cache"))
 
 
 def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Dataset]) -> None:
     with pytest.raises(DataError, match="no column 'label'; .*'text', 'class'"):
         read_parquet({"text": ["a"], "class": [1]})
-    with pytest.raises(DataError, match="row 2: .*column 'text'"):
+    with pytest.raises(DataError, match="row 2: no text"):
         read_parquet({"text": ["a", None], "label": [1, 2]})
     with pytest.raises(DataError, match="column 'label': .*row 2"):
         read_parquet({"text": ["a", "b"], "label": [1.0, float("nan")]})
@@ -306,28 +283,13 @@ def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Datase
         ({"path": "a.csv", "class_names": {0: "a", "0": "b"}}, "are the same"),
         ({"path": "a.csv", "class_names": {0.5: "a", 1: "b"}}, "0.5 is neither text nor an integer"),
         ({"path": "a.csv", "encoding": "utf-99"}, "encoding 'utf-99'"),
-        ({"path": "a.csv", "encoding": "rot13"}, "encoding 'rot13'"),
-        ({"path": "a.csv", "delimiter": "||"}, "delimiter"),
-        ({"path": "a.csv", "delimiter": '"'}, "delimiter and quote are both"),
         ({"path": "a.csv", "separator": ";"}, "separator"),
-        ({"path": "a.txt.gz"}, "format of 'a.txt.gz'"),
+        ({"path": "a.txt.gz"}, "path is 'a.txt.gz'; give"),
     ],
 )
 def test_options_are_checked_without_opening_the_file(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         FileOptions.model_validate(options)
-
-
-def test_options_can_be_stored_as_json() -> None:
-    options = FileOptions.model_validate({"path": "a.csv", "class_names": {0: "no", True: "yes"}, "text": "body"})
-    assert FileOptions.model_validate_json(options.model_dump_json()) == options
-
-
-def test_the_name_of_the_plugin_is_sufficient(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text(CSV)
-    assert load_dataset("files", {"path": "rows.csv"}, folder=tmp_path).labels == (1, 0, 1)
-    assert registry.find("files", DataSourceEntry).options is FileOptions
-    assert load_dataset("files", {"path": str(tmp_path / "rows.csv")}, folder=Path("/")).labels == (1, 0, 1)
 
 
 @pytest.mark.slow
@@ -386,12 +348,14 @@ def test_official_splits_come_from_two_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.csv: no row is left for extra texts"):
         load_splits(**{**files, "extra_path": "none.csv"})
     with pytest.raises(DataError, match=r"cannot read .*other\.csv"):
-        load_splits(test_path="test.csv", extra_path="other.csv")
-    with pytest.raises(DataError, match=r"test\.csv, line 4: no value in column 'text'"):
+        load_splits(**{**files, "extra_path": "other.csv"})
+    with pytest.raises(DataError, match=r"test\.csv, line 4: no text"):
         load_splits(test_path="test.csv")
     (tmp_path / "test.csv").write_text("text,label\nGood fun.,pos\n")
-    with pytest.raises(DataError, match=r"test\.csv: no row is left for the test split"):
-        load_splits(test_path="test.csv", drop_duplicates="exact")
+    with pytest.raises(DataError, match="splits are {'train': 3} of 3 rows"):
+        load_dataset(
+            "files", {"path": "train.csv", "test_path": "test.csv", "drop_duplicates": "exact"}, folder=tmp_path
+        )
     for test_path, message in (("test.tsv", "different suffixes"), ("train.csv", "extra_path are 'train.csv'")):
         with pytest.raises(ValidationError, match=message):
             load_splits(test_path=test_path)
@@ -415,7 +379,7 @@ def test_groups_that_are_missing_or_in_both_splits(tmp_path: Path) -> None:
         parts = {"path": "train.csv", "test_path": "test.csv", "group": "patient", **options}
         return load(options=FileOptions.model_validate(parts), folders=Folders(tmp_path, tmp_path))
 
-    with pytest.raises(DataError, match=r"train\.csv, line 4: no value in column 'patient'; .*`drop_missing`"):
+    with pytest.raises(DataError, match=r"train\.csv, line 4: no group; .*`drop_missing`"):
         load_groups()
     with pytest.raises(DataError, match="no column 'patients'; did you mean patient"):
         load_groups(group="patients")

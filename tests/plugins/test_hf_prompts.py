@@ -14,7 +14,7 @@ import yaml
 from peekbench import DataError, Dataset, Folders
 from peekbench_hf.options import HubTaskOptions
 from peekbench_hf.prompts import with_prompt
-from peekbench_hf.source import load_task
+from peekbench_hf.source import load
 from peekbench_hf.tasks import TASKS
 
 
@@ -30,7 +30,7 @@ def load_trec(folder: Path, prompts: str | None = None, **options: Any) -> Datas
         options["prompts"] = "prompts.yml"
     (task,) = (task for task in TASKS if task.name == "trec")
     parsed = HubTaskOptions.model_validate({"data_dir": folder / "hub", **options})
-    return load_task(options=parsed, folders=Folders(folder, folder / "cache"), task=task)
+    return load(options=parsed, folders=Folders(folder, folder / "cache"), task=task)
 
 
 def test_instructions_and_class_names_can_be_given(tmp_path: Path) -> None:

@@ -10,13 +10,11 @@ import needs_hf  # noqa: F401
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from pydantic import ValidationError
 
 import peekbench as pb
-from peekbench.cli.validate import validate
 from peekbench.data.dataset_checks import check_dataset
-from peekbench.data.loading import fingerprint, forget
+from peekbench.data.loading import fingerprint
 from peekbench.data.preflight import check_tasks
 from peekbench.errors import DataError
 from peekbench.execution.work import SpecWork
@@ -57,10 +55,6 @@ def test_numbers_keep_missing_values_and_categories_become_columns(read: Read) -
     expected = [[3, 4.5, 1, 0], [NAN, 20, 0, 1], [7, NAN, 0, 0], [10, 31.5, 1, 0]]
     np.testing.assert_array_equal(np.asarray(dataset.inputs), expected)
     assert (dataset.class_names, list(dataset.labels)) == (("cat", "dog"), [0, 1, 0, 1])
-    assert dataset.details["contents"] == (
-        "4 rows of 2 classes (cat 2, dog 2); 2 columns of numbers and 1 of categories (home 2), as 4 features; "
-        "3 missing values (age 1, weight 1, home 1)"
-    )
 
 
 def test_encodings_without_one_hot_columns(read: Read) -> None:
@@ -90,9 +84,8 @@ def test_every_format_gives_the_same_rows(read: Read, tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "pets.parquet")
     found = {fingerprint(read())}
     found.add(fingerprint(pb.load_dataset("tabular.file", {"path": "pets.parquet", "label": "kind"}, folder=tmp_path)))
-    found.add(fingerprint(read(PETS.replace(",", ";").replace(".", ","), decimal=",")))
+    found.add(fingerprint(read(PETS.replace(",", ";"))))
     found.add(fingerprint(read(PETS.replace(",", "\t"), "pets.tsv")))
-    found.add(fingerprint(read(PETS.partition("\n")[2], header=["kind", "age", "weight", "home"])))
     assert len(found) == 1
 
 
@@ -116,10 +109,9 @@ def test_numbers_stand_for_missing_values_in_any_notation(sign: Any, read: Read,
 
 
 def test_columns_can_be_chosen_dropped_and_declared_as_categories(read: Read) -> None:
-    assert np.shape(read(columns=["age", "weight"]).inputs) == (4, 2)
     assert np.shape(read(drop="home").inputs) == (4, 2)
-    assert np.shape(read(categorical=["age"], columns="age").inputs) == (4, 3)
-    np.testing.assert_array_equal(np.asarray(read(missing=[20], columns="weight").inputs).ravel()[1], NAN)
+    assert np.shape(read(categorical=["age"], drop=["weight", "home"]).inputs) == (4, 3)
+    np.testing.assert_array_equal(np.asarray(read(missing=[20], drop=["age", "home"]).inputs).ravel()[1], NAN)
 
 
 def test_regression_has_numbers_as_targets(read: Read) -> None:
@@ -131,7 +123,7 @@ def test_regression_has_numbers_as_targets(read: Read) -> None:
 def test_rows_of_a_group_stay_together(read: Read) -> None:
     dataset = read(PETS + "cat,5,4,\n", group="home", drop_missing=True)
     assert (dataset.groups, np.shape(dataset.inputs)) == (("flat", "house", "flat"), (3, 2))
-    with pytest.raises(DataError, match=r"row 3: no group in column 'home'.*`drop_missing`"):
+    with pytest.raises(DataError, match=r"row 3: no group; .*`drop_missing`"):
         read(group="home")
     test = "kind,age,weight,home\ncat,1,2,house\ndog,3,4,tent\n"
     dataset = read(test=test, group="home", drop_missing=True, drop_shared_groups=True)
@@ -146,24 +138,22 @@ def test_class_names_merge_labels(read: Read) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (PETS, {"label": "kinds"}, r"no column 'kinds', which `label` names; did you mean 'kind'\?"),
-        (PETS, {"drop": "hme"}, r"no column 'hme', which `drop` names; did you mean 'home'\?"),
-        (PETS, {"label": "weight"}, r"'weight' has numbers such as 4\.5, which are no classes; set `kind` to regress"),
-        (PETS, {"label": "weight", "kind": "regression"}, r"row 3: no target in column 'weight'.*`drop_missing`"),
-        (PETS, {"label": "home", "kind": "regression"}, r"row 3: no target"),
+        (PETS, {"label": "kinds"}, r"no column 'kinds'; did you mean 'kind'\?"),
+        (PETS, {"label": "weight", "kind": "regression"}, r"row 3: no label; .*`drop_missing`"),
+        (PETS, {"label": "home", "kind": "regression"}, r"row 1: the label 'flat' is not a number; give"),
         (PETS, {"label": "home"}, r"1 of 4 rows have the label ''.*row 3.*`drop_missing` to True"),
-        (PETS.replace("10", "old"), {}, r"'age' has numbers, but also 'old' \(.*row 4\).*`missing` to \['old'\]"),
-        (PETS.replace("4.5", '"1,004.5"'), {}, r"'weight' has '1,004\.5' \(.*row 1\).*another notation.*`decimal`"),
-        ("kind,day\na,2024-01-31\nb,2024-02-01\n", {}, r"'day' has dates or times such as 2024-01-31.*`drop`"),
-        ("kind,zip\na,01234\nb,99999\n", {}, r"'zip' has '01234'.*or a code.*add 'zip' to `categorical`"),
+        (PETS.replace("10", "old"), {}, r"'age' has numbers, but also 'old'\. .*`missing` to \[old\]"),
+        (PETS.replace("4.5", '"1,004.5"'), {}, r"'weight' has numbers, but also '1,004\.5'\. Write numbers as 1234\.5"),
+        ("kind,zip\na,01234\nb,99999\n", {}, r"'zip' has numbers, but also '01234'.*add 'zip' to `categorical`"),
+        (
+            "kind,day\n" + "".join(f"a,2024-01-{day}\nb,2023-01-{day}\n" for day in range(10, 30)),
+            {},
+            r"'day' has 40 diff",
+        ),
         ("kind,a,a\nx,1,2\ny,3,4\n", {}, r"two columns have the name 'a'"),
         ("kind,a\nx,1\ny,3,4\n", {}, r"line 3: 3 fields, but the header has 2"),
-        ("1,2\n3,4\n5,6\n", {}, r"first line has only numbers; if it is a row, set `header` to names"),
         ("kind\nx\ny\n", {"drop": []}, r"no column is left for the features"),
         ("kind,a\n", {}, r"has no rows"),
-        ("kind,a\nx,1e999\ny,2\n", {}, r"'a' has infinite numbers"),
-        ("kind;a\nx;1.234\ny;2,5\n", {"decimal": ","}, r"row 1: column 'a' has '1\.234', but `decimal` is ','"),
-        ("kind;a\nx;2,5\ny;1.234,5\n", {"decimal": ","}, r"row 2: column 'a' has '1\.234,5', but `decimal`"),
     ],
 )
 def test_unsuitable_tables_are_errors(content: str, options: dict[str, Any], message: str, read: Read) -> None:
@@ -173,37 +163,29 @@ def test_unsuitable_tables_are_errors(content: str, options: dict[str, Any], mes
 
 def test_one_hot_codes_that_fill_the_memory_are_refused(read: Read) -> None:
     content = "kind,code\n" + "".join(f"{'ab'[row % 2]},c{row}\n" for row in range(16_000))
-    with pytest.raises(DataError, match=r"one-hot codes of 16,000 rows would be 16,000 .*'code' .*`encode` to ordinal"):
-        read(content, "codes.csv")
-    assert np.shape(read(content, "codes.csv", encode="ordinal").inputs) == (16_000, 1)
+    with pytest.raises(DataError, match=r"one-hot codes would be 16,000 features; set `encode` to ordinal"):
+        read(content, "codes.csv", categorical="code")
+    assert np.shape(read(content, "codes.csv", categorical="code", encode="ordinal").inputs) == (16_000, 1)
 
 
 def test_missing_files_name_the_nearest_one(read: Read) -> None:
     read()
-    with pytest.raises(DataError, match=r"no such file; did you mean pets\.csv\?"):
+    with pytest.raises(DataError, match=r"no such file; did you mean \S*/pets\.csv\?"):
         read(name="other.csv", path="pest.csv")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"drop": "kind"}, "the label 'kind' is also in"),
+        ({"drop": "kind"}, "'kind' is named twice"),
         ({"path": "pets.xlsx"}, "unknown file format"),
         ({"kind": "regression", "class_names": ["a", "b"]}, "a regression has no classes"),
-        ({"drop": "a", "columns": "a"}, "'a' is in `drop`, but also"),
-        ({"path": "pets.parquet", "decimal": ","}, "decimal has no meaning for a file in parquet"),
-        ({"group": "home", "drop_shared_groups": True}, "there is no test split; give its file as `test_path`"),
+        ({"group": "home", "drop_shared_groups": True}, "a test split at `test_path`"),
     ],
 )
 def test_contradictory_options_are_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         FileOptions.model_validate({"path": "pets.csv", "label": "kind", **options})
-
-
-def test_doubtful_columns_are_named(read: Read) -> None:
-    rows = [f"{'ab'[row % 2]},{row + 7},1,name {row},{row % 5}" for row in range(40)]
-    warnings = read("\n".join(["kind,id,one,name,good", *rows])).details["warnings"]
-    assert [warning.split("'")[1] for warning in warnings] == ["id", "one", "name"]
 
 
 STEPS = """
@@ -320,20 +302,3 @@ def test_columns_of_very_different_units_are_an_error_without_scaling(tmp_path: 
     with pytest.raises(DataError, match="columns have very different units"):
         pca(None, train, task, options=Pca(), context=context)
     pca(None, train, task, options=Pca(prepare=True), context=context)
-
-
-def test_validate_shows_what_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    score_arms(tmp_path, ["controls.null"])
-    spec = {
-        "name": "table", "methods": ["controls.null"], "design": {"num_train": 40, "num_test": 60, "num_subsamples": 3},
-        "tasks": [{"use": "tabular.file", "name": "table", "options": {"path": "table.csv", "label": "target"}}],
-    }  # fmt: skip
-    (tmp_path / "table.yaml").write_text(yaml.safe_dump(spec))
-    table = pd.read_csv(tmp_path / "table.csv")
-    table.assign(one=1).to_csv(tmp_path / "table.csv", index=False)
-    forget()
-    validate([tmp_path / "table.yaml"])
-    printed = capsys.readouterr()
-    assert "task table: 300 rows of 2 classes (high " in printed.out
-    assert "4 columns of numbers and 1 of categories (size 3), as 7 features; " in printed.out
-    assert "Column 'one' is constant" in printed.err

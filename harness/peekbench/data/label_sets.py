@@ -7,40 +7,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from reprlib import repr as short_repr
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from peekbench.data.labels import (
-    HOLD_OUT,
-    SEPARATORS,
-    ClassNames,
-    find_missing,
-    name_classes,
-    refuse_missing,
-    refuse_variants,
-    split_labels,
-)
+from peekbench.data.labels import ClassNames, name_classes, refuse_variants, split_labels
 from peekbench.errors import DataError
 from peekbench.identity import key_of
 
 LabelSet: TypeAlias = tuple[str, ...] | None
 """Labels of a row as `key_of` returns them; None if it is unknown which labels it has."""
 
+NamedLabels: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, ...], ...], tuple[str, ...]]
 WRITTEN_LIST = re.compile(r"\s*\[\s*(['\"].*['\"])?\s*\]\s*", re.S)
-OTHER_SEPARATORS = (*SEPARATORS, "/", "\t", " ")
-"""Separators, of which the last ones are often parts of labels."""
 INDICATORS = {"0": False, "1": True, "false": False, "true": True}
-
-
-class LabelSets(NamedTuple):
-    """Labels of all rows of a multi-label task."""
-
-    names: tuple[str, ...]
-    indicators: tuple[tuple[int, ...], ...]
-    """1 for each label of a row, otherwise 0: (n, n_labels)."""
-    left_out: tuple[str, ...]
-    """Labels that a list of names lacks."""
 
 
 def is_label_set(value: Any) -> bool:
@@ -130,109 +110,8 @@ def read_indicators(values: Sequence[Any], columns: Sequence[str], place: str) -
     return tuple(column for column, own in zip(columns, keys, strict=True) if INDICATORS[own])
 
 
-def find_unlabeled(
-    sets: Sequence[LabelSet],
-    class_names: ClassNames,
-    place: str,
-    *,
-    drop_missing: bool,
-    locate: Callable[[int], str] = "row {}".format,
-) -> list[bool]:
-    """Return whether the labels of each row are unknown. If such rows are not to be dropped, raise an error.
-
-    Parameters
-    ----------
-    sets
-        Labels of each row.
-    class_names
-        Names that the user has given to labels.
-    place
-        Where the labels are, for messages.
-    drop_missing
-        Whether the user drops such rows.
-    locate
-        Returns the position of a row, for messages.
-    """
-    counts = Counter(label for labels in sets for label in labels or ())
-    missing = set(find_missing(counts, class_names))
-    is_unlabeled = [labels is None or not missing.isdisjoint(labels) for labels in sets]
-    if any(is_unlabeled) and not drop_missing:
-        first = is_unlabeled.index(True)
-        if sets[first] is None:
-            raise DataError(
-                f"{place}: {locate(first)} has no value; store an empty list, an empty text or zeros if it has no "
-                "label, or set `drop_missing` to True to drop such rows"
-            )
-        refuse_missing(counts, class_names, place, first=locate(first))
-    return is_unlabeled
-
-
-def refuse_hidden_sets(sets: Sequence[LabelSet], split: str, use: str) -> None:
-    """Refuse a split of which no row has a label, as where the labels of a test split are not public.
-
-    Parameters
-    ----------
-    sets
-        Labels of each row of the split.
-    split
-        Name of the split, for the message.
-    use
-        Which split to use instead, for the message.
-    """
-    if sets and not any(sets):
-        raise DataError(f"no row of {split} has a label, so these may not be public; {use}, or {HOLD_OUT}")
-
-
-def refuse_other_separators(sets: Sequence[LabelSet], separator: str, class_names: ClassNames, place: str) -> None:
-    """Refuse a separator that no row has, and labels that another separator divides.
-
-    Parameters
-    ----------
-    sets
-        Labels of each row, as the separator divides them.
-    separator
-        The separator; empty if rows have lists.
-    class_names
-        Names that the user has given to labels, which may contain another separator.
-    place
-        Where the labels are, for messages.
-
-    Raises
-    ------
-    DataError
-        If labels seem to be several labels, or no row has several labels and some have no name.
-
-    Examples
-    --------
-    >>> refuse_other_separators([("bug", "urgent"), ("bug",)], "|", None, "column 'tags'")
-    """
-    named = {key_of(name) or "" for name in class_names or ()}
-    labels = {label for own in sets for label in own or ()} - named
-    if not separator or not labels:
-        return
-    occurs = any(own and len(own) > 1 for own in sets)
-    problem, remedy = f"{place}: no row has the `label_separator` {separator!r}", ""
-    if occurs:
-        problem = f"{place}: the `label_separator` is {separator!r}"
-        remedy = "write one separator in all rows, and "
-    for other in OTHER_SEPARATORS:
-        joined = sorted(label for label in labels if len(split_labels(label, other)) > 1)
-        counts = Counter(part for label in labels | named for part in {*split_labels(label, other)})
-        if any(counts[part] > 1 for label in joined for part in split_labels(label, other)):
-            raise DataError(
-                f"{problem}, and labels such as {short_repr(joined[0])} seem to be several labels; {remedy}set "
-                f"`label_separator` to {other!r}; if these are single labels, list all labels as `class_names`"
-            )
-        if occurs and other == SEPARATORS[-1]:
-            return
-    raise DataError(
-        f"{problem}, so no text has several labels; remove it if each text has one label, or list all labels as "
-        "`class_names`"
-    )
-
-
-def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: str) -> LabelSets:
-    """Return the names of the labels, and which of them each row has.
+def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: str) -> NamedLabels:
+    """Return the names of the labels, which of them each row has as 1 or 0, and the labels that are left out.
 
     Parameters
     ----------
@@ -250,10 +129,10 @@ def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: st
 
     Examples
     --------
-    >>> name_label_sets([("b", "a"), ("b",), ()], None, "tickets.csv").indicators
-    ((1, 1), (0, 1), (0, 0))
-    >>> name_label_sets([("b", "a"), ("c",)], ["a", "b"], "tickets.csv").left_out
-    ('c',)
+    >>> name_label_sets([("b", "a"), ("b",), ()], None, "tickets.csv")
+    (('a', 'b'), ((1, 1), (0, 1), (0, 0)), ())
+    >>> name_label_sets([("b", "a"), ("c",)], ["a", "b"], "tickets.csv")
+    (('a', 'b'), ((1, 1), (0, 0)), ('c',))
     """
     if not class_names and all(labels is not None and len(labels) == 1 for labels in sets):
         raise DataError(
@@ -274,4 +153,4 @@ def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: st
             if label in known:
                 row[positions[label]] = 1
         indicators.append(tuple(row))
-    return LabelSets(names, tuple(indicators), tuple(left_out))
+    return names, tuple(indicators), tuple(left_out)

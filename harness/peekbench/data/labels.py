@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress
 from reprlib import repr as short_repr
 from typing import Any, TypeAlias
@@ -25,7 +25,6 @@ UNLABELED = {"unlabeled", "unlabelled"}  # in any case
 HOLD_OUT = "hold out a part of the train rows as test rows"
 """Remedy for a test split without labels, because scores need them."""
 SEPARATORS = ("|", ";", ",")  # of several labels in one text
-MAX_LISTED = 30  # labels in a mapping that a message suggests
 
 
 def read_reference(value: object, place: str) -> Reference:
@@ -63,28 +62,6 @@ def _read_text(value: object, place: str) -> str:
     return text
 
 
-def group_key(value: object, place: str) -> str:
-    """Return the key of a group; empty if it is missing.
-
-    Raises
-    ------
-    DataError
-        If the value at a place is neither text nor an integer.
-
-    Examples
-    --------
-    >>> group_key(7, "tickets.csv, line 2, column 'author'"), group_key("7", "")
-    ('7', '7')
-    """
-    group = key_of(value)
-    if group is None:
-        raise DataError(
-            f"{place}: {short_repr(value)} is {type(value).__name__}, but a group is text or an integer, such as the "
-            "identifier of a patient; store it as one of them, or name another column as `group`"
-        )
-    return group
-
-
 def find_missing(labels: Collection[str], class_names: ClassNames = None) -> list[str]:
     """Return the labels that are signs of a missing label, unless a mapping names their classes.
 
@@ -115,11 +92,9 @@ def find_missing(labels: Collection[str], class_names: ClassNames = None) -> lis
         opposite = -numbers[negative[0]]
         if [numbers.get(label) for label in others if label not in negative] != [opposite]:
             if found and len(others) > 1 and not isinstance(class_names, Mapping):
-                names = _suggest_names({*others}, class_names, {negative[0]: "no label"})
-                signs = f"{short_repr(negative[0])} and {short_repr(found[0])}"
                 raise DataError(
-                    f"the labels {signs} can both stand for a missing label; to tell them apart, set "
-                    f"`class_names` to {names}, and leave out {negative[0]} if it is one"
+                    f"the labels {negative[0]} and {short_repr(found[0])} can both stand for a missing label; set "
+                    f"`class_names` to a mapping from labels to names, without {negative[0]} if it is one"
                 )
             found += negative
     if isinstance(class_names, Mapping):
@@ -127,37 +102,30 @@ def find_missing(labels: Collection[str], class_names: ClassNames = None) -> lis
     return found
 
 
-def refuse_missing(counts: Mapping[str, int], class_names: ClassNames, place: str, *, first: str = "") -> None:
-    """Refuse labels that are signs of a missing label, given the number of rows of each label.
-
-    `first` is the position of the first such row, if it is known.
-    """
+def refuse_missing(counts: Mapping[str, int], class_names: ClassNames, place: str, first: str) -> None:
+    """Refuse labels that are signs of a missing label, given the number of rows of each, and the place of the first."""
     missing = find_missing(counts, class_names)
-    if not missing:
-        return
     number, total = sum(counts[label] for label in missing), sum(counts.values())
     signs = " or ".join(map(short_repr, missing))
     if number == total:
         raise DataError(
             f"{place}: all labels are missing, {signs}, so these labels may not be public; use a split that has labels"
         )
-    names = _suggest_names(counts, class_names, dict.fromkeys(missing, "no label"))
     raise DataError(
-        f"{place}: {number:,} of {pluralize(total, 'row')} have the label {signs}, which stands for a missing label"
-        f"{first and f'; the first is {first}'}. To drop such rows, set `drop_missing` to True; if they are a "
-        f"class, name it: set `class_names` to {names}"
+        f"{place}: {number:,} of {pluralize(total, 'row')} have the label {signs}, which stands for a missing label; "
+        f"the first is {first}. To drop such rows, set `drop_missing` to True; if they are a class, set `class_names` "
+        "to a mapping from all labels to names"
     )
 
 
-def refuse_hidden(labels: Iterable[str], known: Collection[str], class_names: ClassNames, split: str, use: str) -> None:
+def refuse_hidden(found: Collection[str], known: Collection[str], class_names: ClassNames, use: str) -> None:
     """Refuse a test split in which all labels are signs of a missing label, as competitions publish it.
 
-    `known` has the labels of the other split, and `use` is the remedy.
+    `known` has the labels of all rows, and `use` is the remedy.
     """
-    found = set(labels)
-    if found and found.issubset(find_missing({*found, *known}, class_names)):
+    if found and set(found) <= {*find_missing({*known}, class_names)}:
         signs = " or ".join(map(short_repr, sorted(found)))
-        raise DataError(f"the labels of {split} are not public: all are {signs}; {use}, or {HOLD_OUT}")
+        raise DataError(f"the labels of the test split are not public: all are {signs}; {use}, or {HOLD_OUT}")
 
 
 def split_labels(text: str, separator: str) -> list[str]:
@@ -277,8 +245,7 @@ def refuse_variants(name_of: Mapping[str, str], place: str) -> None:
         return
     raise DataError(
         f"{place}: the labels {' and '.join(map(spell, variants))} differ only by {describe_difference(variants)}. "
-        f"Correct them, or join them to one class: set `class_names` to {_suggest_names(name_of, name_of, {})}; for "
-        "different classes, give names that differ more"
+        "Correct them, or set `class_names` to a mapping from all labels to names, which joins those of the same name"
     )
 
 
@@ -311,31 +278,3 @@ def check_class_names(counts: Mapping[str, int], use: str) -> None:
             "these rows, or give the class another name in class_names"
         )
     refuse_variants({name: name for name in counts}, use)
-
-
-def _suggest_names(labels: Collection[str], class_names: ClassNames, changed: Mapping[str, str]) -> str:
-    """Return a mapping from labels to names that is valid in YAML and in Python."""
-    names: dict[str, str] = {}
-    others = set(labels) - changed.keys()
-    if isinstance(class_names, Mapping):
-        names = dict(class_names)
-    elif class_names is not None and others <= set(class_names):
-        names = {name: name for name in class_names}
-    elif class_names is not None and all(map(INTEGER.fullmatch, others)):
-        names = {str(position): name for position, name in enumerate(class_names)}
-    names |= {label: label for label in _sort(labels) if label not in names}
-    names |= changed
-    spelling = {
-        name: min(variants, key=lambda variant: len(spell(variant)))
-        for variants in find_alike(names.values())
-        for name in variants
-    }
-    joined = {label: spelling.get(name, name) for label, name in names.items()}
-    if len(names) > MAX_LISTED:
-        joined = {label: name for label, name in joined.items() if label in changed or name in spelling}
-        return f"a mapping from all labels to names that contains {_write(joined)[1:-1]}"
-    return _write(joined)
-
-
-def _write(names: Mapping[str, str]) -> str:
-    return "{" + ", ".join(f"{spell(label)}: {spell(name)}" for label, name in names.items()) + "}"

@@ -25,11 +25,6 @@ from peekbench.records.data import Dataset, Folders, SourceRef, Task, TaskKind
 from peekbench.spec.components import TaskSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec
 
-GIGABYTE = 10**9
-MAX_RATIO = 50  # unpacked size relative to the size of the file
-ALWAYS_ALLOWED = GIGABYTE // 4  # bytes
-NEVER_ALLOWED = 16 * GIGABYTE  # bytes, unless the user allows more
-
 
 @public
 def load_dataset(
@@ -227,31 +222,6 @@ def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
             digest.update(repr(array.shape).encode())
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def size_limit(size: int, max_gigabytes: float | None = None) -> int:
-    """Return the largest unpacked size of a file in bytes: 50 times its size, but at least 0.25 and at most 16 GB.
-
-    Parameters
-    ----------
-    size
-        Size of the file in bytes.
-    max_gigabytes
-        Limit that the user has set instead.
-
-    Returns
-    -------
-    int
-        Number of bytes.
-
-    Examples
-    --------
-    >>> size_limit(100_000_000), size_limit(100_000_000, max_gigabytes=2)
-    (5000000000, 2000000000)
-    """
-    if max_gigabytes is not None:
-        return int(max_gigabytes * GIGABYTE)
-    return min(max(MAX_RATIO * size, ALWAYS_ALLOWED), NEVER_ALLOWED)
 
 
 def with_sizes(spec: ExperimentSpec) -> ExperimentSpec:

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from peekbench.data.loading import fingerprint
 from peekbench.errors import DataError
@@ -105,25 +106,53 @@ def _find(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def number_copies(dataset: Dataset, likeness: Literal["exact", "near"]) -> list[int]:
-    """Return for each row, and then for each private extra row, the position of the first row of which it is a copy.
+def drop_copies(dataset: Dataset, likeness: str) -> Dataset:
+    """Return the first row of each group of copies, or none if their labels differ; and new private extra rows.
 
     Parameters
     ----------
     dataset
-        All rows.
+        All rows. Those of features have no near duplicates.
     likeness
-        'near' if near duplicates count as copies. Features have none.
+        'none' to keep all rows, 'exact', or 'near' if near duplicates count as copies.
 
     Examples
     --------
-    >>> number_copies(Dataset(["a", "b", "A"], [0, 1, 0], ("x", "y")), "exact")
-    [0, 1, 0]
+    >>> drop_copies(Dataset(["a", "b", "A"], [0, 1, 0], ("x", "y")), "exact").inputs
+    ('a', 'b')
     """
+    details = {**dataset.details, "dropped": {**dataset.details.get("dropped", {}), "duplicate": 0}}
+    if likeness == "none":
+        return replace(dataset, details=details)
     keys = _row_keys(dataset)
+    groups = _number(keys)
     if likeness == "near" and dataset.input_kind == "texts":
-        return _number_near(keys, dataset)
-    return _number(keys)
+        groups = _number_near(keys, dataset)
+    labels = _plain_labels(dataset)
+    conflicting = {earliest for label, earliest in zip(labels, groups, strict=False) if label != labels[earliest]}
+    first = [row for row, earliest in enumerate(groups) if row == earliest and row not in conflicting]
+    kept = [row for row in first if row < len(labels)]
+    extra = [row - len(labels) for row in first if row >= len(labels)]
+    details["dropped"]["duplicate"] = len(groups) - len(first)
+    rows = {field: take_rows(getattr(dataset, field), kept) for field in ("inputs", "labels", "splits", "groups")}
+    return replace(dataset, **rows, extra=take_rows(dataset.extra, extra), details=details)
+
+
+def _plain_labels(dataset: Dataset) -> list[Any]:
+    """Return values that are equal for equal labels; those of language modeling are no labels."""
+    if dataset.kind == "language_modeling":
+        return [0] * len(dataset.labels)
+    labels: Any = dataset.labels
+    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
+
+
+def take_rows(values: Any, rows: Sequence[int]) -> Any:
+    """Return some rows of a data frame, an array or a sequence; all of an empty sequence."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if isinstance(values, Sequence):
+        return tuple(values[row] for row in rows if values)
+    return values[rows]
 
 
 def _row_keys(dataset: Dataset) -> list[Any]:
@@ -201,16 +230,14 @@ def _as_ranges(rows: Sequence[int]) -> list[list[int]]:
 
 def _compare_labels(groups: Sequence[int], dataset: Dataset) -> tuple[int, list[list[int]]]:
     """Return the number of texts whose copies have different labels, and the first two rows of the first texts."""
-    labels: Any = dataset.labels
-    if hasattr(labels, "tolist"):
-        labels = labels.tolist()
+    labels = _plain_labels(dataset)
     second: dict[int, int] = {}
     conflicting = set()
     for row, label in enumerate(labels):
         earliest = groups[row]
         if row != earliest:
             second.setdefault(earliest, row)
-            if label != labels[earliest] and dataset.kind != "language_modeling":
+            if label != labels[earliest]:
                 conflicting.add(earliest)
     return len(conflicting), [list(pair) for pair in sorted(second.items())[:MAX_EXAMPLES]]
 

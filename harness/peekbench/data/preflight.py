@@ -11,7 +11,7 @@ from peekbench.data.loading import fingerprint, load_dataset, make_task
 from peekbench.data.overlap import check_copies, count_copied, count_repeated, expected_share, find_copies, name_rows
 from peekbench.data.sizes import check_sizes
 from peekbench.errors import ContractError, DataError, PluginError, UnavailableError
-from peekbench.formatting import list_names, pluralize, visible
+from peekbench.formatting import list_names, pluralize
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import MethodEntry, MethodTaskKind, kind_of
 from peekbench.plugins.graders import GRADERS
@@ -215,11 +215,9 @@ def _list_class_counts(dataset: Dataset, split: Split | None = None) -> list[int
 
 
 def describe_rows(spec: ExperimentSpec) -> Iterator[str]:
-    """Yield lines on what data sources read, and on each task with official splits or groups."""
+    """Yield lines on each task with official splits or groups."""
     for task in spec.tasks:
         dataset = load_dataset(spec.source(task))
-        if contents := dataset.details.get("contents"):
-            yield f"task {task.name}: {visible(contents)}"
         if sizes := Counter(dataset.splits):
             yield (
                 f"task {task.name}: official splits, {pluralize(sizes['train'], 'row')} for train sets, "
@@ -470,9 +468,6 @@ def warn_of_data(spec: ExperimentSpec, facts: Mapping[str, Mapping[str, Any]]) -
         Facts about each task's data, as `describe_tasks` returns them.
     """
     designs = {task.name: spec.design_of(task) for task in spec.tasks}
-    for name, task in facts.items():
-        for warning in task["details"].get("warnings", ()):
-            yield f"task {name}: {visible(warning)}"
     yield from warn_of_design(designs, facts)
     yield from warn_of_classes(designs, facts)
     yield from warn_of_texts(spec)

@@ -192,55 +192,6 @@ def _is_known(step: Any) -> bool:
     return type(step).__module__.startswith("sklearn.") and not is_open
 
 
-def accepts_strings(estimator: Any) -> bool:
-    """Return whether an estimator may take columns that are not numbers."""
-    return all(
-        isinstance(step, ColumnTransformer)
-        or _imputes(step)
-        or tags_of(step).input_tags.categorical
-        or not _is_known(step)
-        for step in _first_steps(estimator)
-    )
-
-
-def selected_columns(estimator: Any) -> tuple[list[str], bool]:
-    """Return the columns that an estimator selects by name, and whether it may see others."""
-    names: list[str] = []
-    sees_others = False
-    for step in _first_steps(estimator):
-        own = []
-        if isinstance(step, ColumnTransformer):
-            for _, _, columns in step.transformers:
-                listed = [columns]
-                if isinstance(columns, list | tuple):
-                    listed = [*columns]
-                own += [name for name in listed if isinstance(name, str)]
-        sees_others |= not own or step.remainder != "drop"
-        names += own
-    return names, sees_others
-
-
-def accepts_missing(estimator: Any) -> bool:
-    """Return whether an estimator takes features with missing values, or imputes them before a step that does not."""
-    parts = list(parts_of(estimator).values())
-    if isinstance(estimator, Pipeline):
-        for part in parts:
-            if not accepts_missing(part):
-                return False
-            if _imputes(part):
-                return True
-        return True
-    if isinstance(estimator, ColumnTransformer) and _imputes(estimator):
-        return True  # a part sees the columns that it imputes, and others need not accept them
-    if not parts:
-        return bool(tags_of(estimator).input_tags.allow_nan)
-    return all(map(accepts_missing, parts))
-
-
-def _imputes(step: Any) -> bool:
-    return type(step).__module__.startswith("sklearn.impute") or any(map(_imputes, parts_of(step).values()))
-
-
 # What adapts
 
 

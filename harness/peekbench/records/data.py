@@ -202,8 +202,7 @@ class Dataset:
     """Identifier of the content. If it is empty, peekbench hashes inputs and labels."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further facts for readers of the run, JSON-serializable. Reports show `dropped`, the number of dropped rows by
-    reason, and `version`, or otherwise `revision`, a commit; `peekbench validate` shows `contents`, a text on what was
-    read, and `warnings`, a list of sentences."""
+    reason, and `version`, or otherwise `revision`, a commit."""
     splits: Sequence[Split] = ()
     """'train' or 'test' for each row, length n, to keep official splits: train rows are then drawn from 'train', extra
     and test rows from 'test'. If it is empty, all sets are drawn from all rows."""

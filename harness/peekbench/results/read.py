@@ -47,7 +47,6 @@ STUDY_FILE = "accuracies.csv"
 STUDY_COLUMNS = ("num_classes", "majority_all")
 """Columns of the study's files that describe the data of the task and are not used."""
 MAX_MESSAGE = 500  # characters of another library's message
-MAX_LINE = 2**30  # characters; a file of JSON can have a single line
 FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
 LOGS = {
     "lm-eval": re.compile(rb'\s*\[?\s*\{\s*"(results"\s*:\s*\{|doc_id")'),
@@ -275,7 +274,7 @@ def _refuse_log(path: Path) -> None:
 def _lines(path: Path) -> Iterator[str]:
     copy = shlex.quote(f"{path.stem}-utf8{path.suffix}")
     remedy = f"convert it, as in `iconv -f cp1252 -t utf-8 {shlex.quote(str(path))} > {copy}`"
-    return read_lines(path, max_characters=MAX_LINE, remedy=remedy)
+    return read_lines(path, remedy=remedy)
 
 
 def _read_csv(path: Path, delimiters: str) -> pd.DataFrame:

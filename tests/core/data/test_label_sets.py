@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 
 from peekbench.data.label_sets import (
-    find_unlabeled,
     name_label_sets,
     read_indicators,
     read_label_set,
-    refuse_other_separators,
 )
-from peekbench.data.labels import refuse_joined
 from peekbench.errors import DataError
 
 
@@ -53,51 +50,10 @@ def test_columns_contain_0_or_1() -> None:
 
 
 def test_names_merge_select_and_number_labels() -> None:
-    assert name_label_sets([("x",), ("y", "z")], {"x": "one", "y": "one", "z": "two"}, "").indicators == (
-        (1, 0),
-        (1, 1),
-    )
-    selected = name_label_sets([("x", "z"), ("y",)], ["z", "x"], "")
-    assert (selected.names, selected.indicators, selected.left_out) == (("z", "x"), ((1, 1), (0, 0)), ("y",))
-    assert name_label_sets([("1",), ("0",)], ["a", "b"], "").indicators == ((0, 1), (1, 0))
-
-
-def test_rows_without_known_labels_are_refused_or_dropped() -> None:
-    for sets, message in (([("a",), None], "row 1 has no value"), ([("a", "b"), ("?", "a")], "the first is row 1")):
-        with pytest.raises(DataError, match=message):
-            find_unlabeled(sets, None, "column 'label'", drop_missing=False)
-        assert find_unlabeled(sets, None, "", drop_missing=True) == [False, True]
-
-
-def test_several_labels_in_one_text_are_not_taken_for_a_class() -> None:
-    refuse_joined(["red, white", "white, blue", "red, blue"], "")
-    with pytest.raises(DataError, match="'bug|urgent' .* set `label_separator` to '|'"):
-        refuse_joined(["bug|urgent", "bug", "urgent", "login|urgent", "login"], "")
-
-
-@pytest.mark.parametrize(
-    ("rows", "separator", "class_names", "nearest"),
-    [
-        (["bug,urgent", "bug", ""], "|", None, "to ','"),
-        (["bug, urgent", "bug; login", "login; urgent"], ";", None, "in all rows, and set `label_separator` to ','"),
-        (["bug urgent", "bug"], ",", None, "to ' '"),
-        (["bug\turgent", "bug"], ",", None, r"to '\\t'"),
-        (["bug,urgent", "login"], "|", ["bug", "urgent", "login"], "to ','"),
-        (["bug", "login"], "|", None, "remove it if each text has one label"),
-        (["bug|login", "new york|new"], "|", None, ""),
-        (["bug|food, drinks", "bug|login"], "|", None, ""),
-        (["bug,urgent", "bug"], "|", ["bug,urgent", "bug"], ""),
-        (["bug", "login"], "|", {"bug": "Bug", "login": "Login"}, ""),
-        (["a,b", "a"], ",", None, ""),
-    ],
-)
-def test_the_separator_is_the_one_of_the_rows(rows: list[str], separator: str, class_names: Any, nearest: str) -> None:
-    sets = [read_label_set(row, separator, "") for row in rows]
-    if not nearest:
-        refuse_other_separators(sets, separator, class_names, "column 'tags'")
-        return
-    with pytest.raises(DataError, match=f"column 'tags': .*{nearest}"):
-        refuse_other_separators(sets, separator, class_names, "column 'tags'")
+    merged = name_label_sets([("x",), ("y", "z")], {"x": "one", "y": "one", "z": "two"}, "")
+    assert merged == (("one", "two"), ((1, 0), (1, 1)), ())
+    assert name_label_sets([("x", "z"), ("y",)], ["z", "x"], "") == (("z", "x"), ((1, 1), (0, 0)), ("y",))
+    assert name_label_sets([("1",), ("0",)], ["a", "b"], "")[1] == ((0, 1), (1, 0))
 
 
 def test_labels_that_are_left_out_are_not_alike_to_selected_ones() -> None:

@@ -258,11 +258,8 @@ def test_validate_shows_the_copies_of_official_splits(
         rows.to_csv(f"{name}.csv", index=False)
     task = "{use: files, name: news, options: {path: train.csv, test_path: test.csv}}"
     Path("spec.yaml").write_text(f"name: news\ntasks: [{task}]\nmethods: [classic.lsa]\ndesign: official\n")
-    app(["validate", "--texts", "spec.yaml"], standalone_mode=False)
-    printed = capsys.readouterr()
-    assert "Test texts are also train texts: 60 of 120 in news." in printed.err
-    assert "Copies of rows" in printed.out
-    assert re.search(r"news +test in train +120 +60 +60", printed.out), printed.out
+    app(["validate", "spec.yaml"], standalone_mode=False)
+    assert "Test texts are also train texts: 60 of 120 in news." in capsys.readouterr().err
     app(["plan", "--no-pilot", "spec.yaml"], standalone_mode=False)
     assert "Test texts are also train texts: 60 of 120 in news." in capsys.readouterr().err
     Path("spec.yaml").write_text(Path("spec.yaml").read_text().replace("test.csv}", "test.csv, drop_duplicates: near}"))

@@ -107,7 +107,7 @@ def test_train_sets_have_a_row_of_each_label() -> None:
 def test_hidden_labels_of_a_test_split_are_refused() -> None:
     train = ["a", "b"] * 20, [["bug"], ["bug", "login"]] * 20
     test: Any = ["c", "d"] * 5, [[], []] * 5
-    with pytest.raises(pb.DataError, match="no row of the split test has a label, so these may not be public"):
+    with pytest.raises(pb.DataError, match="labels of the test split are not public"):
         pb.measure("controls.null", train=train, test=test)
 
 

@@ -359,12 +359,6 @@ def test_missing_values_are_for_the_columns_that_impute_them() -> None:
     assert measure(make_pipeline(columns, LogisticRegression()), (TABLE, CLASSES)).failed == 0
 
 
-def test_names_of_columns_are_checked_in_all_parts() -> None:
-    parts = (make_pipeline(make_column_transformer((StandardScaler(), [name]))) for name in ("income", "incomes"))
-    with pytest.raises(pb.DataError, match="the ColumnTransformer selects 'incomes', but X has only age, income"):
-        measure(GridSearchCV(make_pipeline(make_union(*parts), LogisticRegression()), {}), (TABLE, CLASSES))
-
-
 def test_labels_in_another_order_than_the_rows_are_refused() -> None:
     rows, labels = TABLE[TWO].sample(frac=1, random_state=0), pd.Series(CLASSES)
     with pytest.raises(pb.DataError, match=r"y has the index of X in another order.* give y.loc\[X.index\]"):
