@@ -28,7 +28,7 @@ exec(compile(sys.stdin.read(), "<cell>", "exec"), sys.modules["__main__"].__dict
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["script", "standard input", "interactive", "notebook"])
+@pytest.mark.parametrize("source", ["script", "standard input", "notebook"])
 def test_the_example_of_the_readme_needs_no_main_guard(source: str, tmp_path: Path) -> None:
     example, *_ = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     example = example.replace("specs/quickstart.yaml", "small.yaml") + "\nprint(run.finished, 'finished')\n"
@@ -37,7 +37,6 @@ def test_the_example_of_the_readme_needs_no_main_guard(source: str, tmp_path: Pa
     arguments = {
         "script": ["script.py"],
         "standard input": ["-"],
-        "interactive": ["-i", "-q"],
         "notebook": ["-c", NOTEBOOK],
     }[source]
     completed = subprocess.run(
