@@ -167,19 +167,17 @@ def accepts_label_sets(estimator: Any) -> bool:
 # Parts
 
 
-def _first_steps(estimator: Any) -> list[Any]:
-    """Return what sees the inputs first: a leaf, or a `ColumnTransformer`, of each branch."""
+def _first_step(estimator: Any) -> Any:
+    """Return a leaf, or a `ColumnTransformer`, that sees the inputs first."""
     parts = list(parts_of(estimator).values())
     if not parts or isinstance(estimator, ColumnTransformer):
-        return [estimator]
-    if isinstance(estimator, Pipeline):
-        parts = parts[:1]
-    return [first for part in parts for first in _first_steps(part)]
+        return estimator
+    return _first_step(parts[0])
 
 
 def _kinds_of_inputs(estimator: Any) -> frozenset[MethodTaskKind]:
     """Return the kinds of tasks whose inputs the first step takes; all kinds if it is not of scikit-learn."""
-    first, kinds = _first_steps(estimator)[0], KINDS[None]
+    first, kinds = _first_step(estimator), KINDS[None]
     if not accepts_label_sets(estimator):
         kinds -= MULTILABEL
     if tags_of(first).input_tags.string:
