@@ -20,7 +20,6 @@ from peekbench.execution.driver import execute
 from peekbench.execution.preparation import prefetch_methods
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
-from peekbench.formatting import duration
 from peekbench.gpus import list_gpus
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.answers import find_correct, join_predicted
@@ -29,8 +28,6 @@ from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
 STATUS = Path("/proc/self/status")
-LONG_TRIAL = 60.0
-"""Seconds of a first trial that also counts as the measured one: what only first trials do is a small part of it."""
 
 Key: TypeAlias = tuple[str, int, int]
 """Method, num_train and num_test of a trial."""
@@ -105,28 +102,20 @@ class PilotWork(SpecWork):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._gpu_memory_before: int | None = None
-        self._long: dict[Key, TrialResult] = {}
 
     def __call__(self, item: WorkItem) -> Iterator[Outcome]:
-        """Do an item of one trial, unless one of its method and sizes took long; see `SpecWork.__call__`."""
-        (trial,) = item.trials
-        if _key(trial) in self._long:
-            return iter([replace(self._long[_key(trial)], trial=trial)])
+        """Do an item; see `SpecWork.__call__`."""
+        started = time.perf_counter()
         if self._gpu_memory_before is None:
             self._gpu_memory_before = _used_gpu_memory()
-        return self._measure(item, time.perf_counter(), self._gpu_memory_before)
-
-    def _measure(self, item: WorkItem, started: float, gpu_memory: int) -> Iterator[Outcome]:
         for outcome in super().__call__(item):
             usage = Usage(
                 seconds=time.perf_counter() - started,
                 memory=peak_memory(),
-                gpu_memory=max(0, _used_gpu_memory() - gpu_memory),
+                gpu_memory=max(0, _used_gpu_memory() - self._gpu_memory_before),
             )
             if isinstance(outcome, TrialResult):
                 outcome = replace(outcome, usage=usage)
-                if usage.seconds > LONG_TRIAL:
-                    self._long[_key(outcome.trial)] = outcome
             yield outcome
 
 
@@ -156,14 +145,14 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     """Run trials of each method at each design point through the spec's executor, with one worker. Nothing is stored.
 
     Methods and machines are first prepared as for a run, and each method runs once before it is measured, because its
-    first fit also imports libraries. If this takes a minute, it is the measurement.
+    first fit also imports libraries.
 
     Parameters
     ----------
     spec
         The spec.
     note
-        Receives a text after a long trial.
+        Receives a text about each method before it is prepared.
 
     Returns
     -------
@@ -175,7 +164,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     PeekbenchError
         If what a method needs is unavailable, or another machine differs from this one, as in a run.
     """
-    facts = prefetch_methods(spec)
+    facts = prefetch_methods(spec, note)
     work = PilotWork(spec, identify(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
@@ -198,8 +187,6 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
                         variances[key] = variance_of_bias(outcome)
                 else:
                     first[method] = outcome.usage
-                    if outcome.usage.seconds > LONG_TRIAL:
-                        note(f"a trial of {method} took {duration(outcome.usage.seconds)}")
     failed = {failure.trial.method for failure in failures}
     usages = {key: usage for key, usage in usages.items() if key[0] not in failed}
     return Pilot(usages, first, tuple(failures), {key: variances[key] for key in usages if key in variances})

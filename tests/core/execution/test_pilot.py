@@ -93,14 +93,3 @@ def test_a_pilot_measures_the_noise_of_folds_and_power_needs_it(make_raw: Any, t
     assert pilot.variances.keys() == {("toy.vote", 40, 48)}
     design = planned_design(spec, {"words": 2}, pilot.variances)
     assert design.variances == pilot.variances
-
-
-def test_a_long_first_trial_is_the_measurement(spec: ExperimentSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pilot_module, "LONG_TRIAL", 0.0)
-    notes: list[str] = []
-    pilot = run_pilot(spec, notes.append)
-    assert set(pilot.usages) == set(count_trials(spec))
-    for method, first in pilot.first.items():
-        assert first in [usage for key, usage in pilot.usages.items() if key[0] == method]
-        assert any(note.startswith(f"a trial of {method} took") for note in notes)
-    assert pilot.start == 0
