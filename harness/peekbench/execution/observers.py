@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import describe_exception
-from peekbench.plugins.names import find_nearest
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.runs import ArmScores, RunFinished, RunStarted, RunStatus, TrialFinished
 from peekbench.records.trials import TrialFailure
@@ -54,14 +53,10 @@ def make_observer(spec: ObserverSpec, folders: Folders) -> object:
     Raises
     ------
     ContractError
-        If what the plugin returns has no method for an event, or a misspelled one.
+        If what the plugin returns has no method for an event.
     """
     observer = spec.entry.observe(options=spec.options, folders=folders)
     methods = [name for name in dir(observer) if not name.startswith("_") and callable(getattr(observer, name, None))]
-    for name in methods:
-        if name not in EVENTS and name.endswith(("_started", "_finished")):
-            nearest = find_nearest(name, EVENTS) or f"one of {', '.join(EVENTS)}"
-            raise ContractError(f"its method {name} is of no event; rename it to {nearest}")
     if not set(EVENTS) & set(methods):
         raise ContractError(
             f"its function returned {type(observer).__name__} without a method for an event; "

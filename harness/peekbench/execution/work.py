@@ -6,10 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from math import isfinite
-from numbers import Real
 from operator import or_
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -105,7 +102,6 @@ class SpecWork:
         self._needs: dict[tuple[str, str], Resources] = {}
         self._folders = spec.folders()
         self._host = host_name()
-        self._is_busy = Lock()
         self._repeated = plan_repeats(spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,7 +124,7 @@ class SpecWork:
         Raises
         ------
         ContractError
-            If `Preparation.resources` of a method returned anything else than usable `Resources`.
+            If `Preparation.resources` of a method returned anything else than `Resources`.
         """
         keys = [(trial.method, trial.draw.task) for trial in item.trials]
         for method, task in keys:
@@ -166,8 +162,6 @@ class SpecWork:
 
         Raises
         ------
-        ContractError
-            If the iterator of another item is not exhausted, for example in another thread.
         DataError
             If the task's data are unavailable, or have changed since the start of the run.
         HostError
@@ -175,28 +169,16 @@ class SpecWork:
         PluginError
             If a method cannot be imported.
         """
-        if not self._is_busy.acquire(blocking=False):
-            raise ContractError(
-                "the work of a run was called while it was still working on another item; exhaust the iterator of each "
-                "item before the next one, and give each thread its own copy (`pickle.loads(pickle.dumps(work))`)"
-            )
-        try:
-            loaded = self._load(item.trials[0].draw.task)
-            for trial in item.trials:
-                self._fit(self._spec.method(trial.method), trial.draw.task)
-        except BaseException:
-            self._is_busy.release()
-            raise
-        return self._run_item(item, loaded)
-
-    def _run_item(self, item: WorkItem, loaded: LoadedTask) -> Iterator[Outcome]:
-        try:
-            with one_thread_pools():
-                yield from self._run_trials(item, loaded)
-        finally:
-            self._is_busy.release()
+        loaded = self._load(item.trials[0].draw.task)
+        for trial in item.trials:
+            self._fit(self._spec.method(trial.method), trial.draw.task)
+        return self._run_trials(item, loaded)
 
     def _run_trials(self, item: WorkItem, loaded: LoadedTask) -> Iterator[Outcome]:
+        with one_thread_pools():
+            yield from self._do_trials(item, loaded)
+
+    def _do_trials(self, item: WorkItem, loaded: LoadedTask) -> Iterator[Outcome]:
         draw = item.trials[0].draw
         subsample = loaded.sampler.draw(draw)
         crossover = bool(self._spec.design.crossover)
@@ -337,14 +319,6 @@ def _find_needs(method: MethodSpec, options: Options, folders: Folders) -> Resou
     needs: Resources = caller.call(
         method.entry.preparation.resources, returns=Resources, options=options, folders=folders
     )
-    if not all(
-        isinstance(number, Real) and isfinite(number) and number >= 0
-        for number in (needs.cpus, needs.memory, needs.gpus, needs.gpu_memory)
-    ):
-        raise ContractError(
-            f"`resources` of method {method.name} (`use: {method.use}`) returned {shorten(repr(needs), MAX_SHOWN)}; "
-            "return peekbench.records.Resources with finite numbers that are not negative"
-        )
     return needs
 
 

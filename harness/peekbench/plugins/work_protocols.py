@@ -102,9 +102,6 @@ class Work(Protocol):
         ------
         PeekbenchError
             If the work cannot go on, because a plugin is missing or data have changed. End the run with this error.
-        ContractError
-            If the iterator of the item before is not exhausted. A copy of the work for each thread or process avoids
-            this: `pickle.loads(pickle.dumps(work))`.
         """
 
     def prepare(self) -> Host:

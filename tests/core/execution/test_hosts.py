@@ -16,7 +16,7 @@ import pytest
 
 from peekbench.data.loading import forget, load_dataset
 from peekbench.data.preflight import describe_tasks
-from peekbench.errors import ContractError, HostError, PluginError
+from peekbench.errors import HostError, PluginError
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials
 from peekbench.execution.provenance import identify
@@ -138,17 +138,6 @@ def _execute_elsewhere(items: Iterable[WorkItem], work: Work, *, options: Option
             yield list(elsewhere(item))
 
 
-def test_work_refuses_a_second_item_before_the_first_is_done(make_spec: MakeSpec) -> None:
-    spec = make_spec()
-    work = SpecWork(spec)
-    first, second, *_ = items(spec)
-    outcomes = work(first)
-    with pytest.raises(ContractError, match="still working on another item"):
-        work(second)
-    assert len(list(outcomes)) == len(first.trials)
-    assert len(list(work(second))) == len(second.trials)
-
-
 def test_a_method_that_cannot_be_imported_ends_the_run(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = make_spec(methods=["classic.lsa"])
     monkeypatch.setattr("peekbench.execution.work.resolve", partial(_fail, error=PluginError("no sklearn")))
@@ -175,21 +164,6 @@ def test_needs_are_those_of_the_method(make_spec: MakeSpec) -> None:
     work = SpecWork(spec)
     needs = [work.needs(item) for item in list(items(spec))[:2]]
     assert needs == [Resources(), Resources(cpus=3, gpus=1, is_estimate=True)]
-
-
-@pytest.mark.parametrize("needs", [{"gpus": -1}, {"cpus": float("nan")}, {"memory": float("inf")}, {"cpus": "2"}, None])
-def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, needs: Any) -> None:
-    spec = make_spec(methods=[{"use": "toy.constant", "name": "c"}])
-    item = next(items(spec))
-    resources = needs and Resources(**needs)
-    replace_entry(
-        monkeypatch,
-        "toy.constant",
-        MethodEntry,
-        preparation=Preparation(resources=lambda *, options, folders: resources),
-    )
-    with pytest.raises(ContractError, match="method c.* returned .*; return .*Resources"):
-        SpecWork(spec).needs(item)
 
 
 def test_an_error_in_resources_names_the_method(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
