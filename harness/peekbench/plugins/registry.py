@@ -156,13 +156,8 @@ def _example(kind: PluginKind) -> str:
 
 def _describe_missing_plugin(use: str, kind: PluginKind) -> str:
     """Return a message about a name whose plugin is not installed, with names of the kind that is wanted only."""
-    name, _ = split_name(use)
-    remedy = suggest(use, kind)
-    if not remedy:
-        remedy = f"{_list_plugins(kind)}."
-        if near := find_nearest(name, _plugins_with(kind)):
-            remedy = f"did you mean {near}?"
-    return f"no plugin {name!r} is installed; {remedy} Otherwise, {INSTALL.format(_example(kind))}"
+    remedy = suggest(use, kind) or f"{_list_plugins(kind)}."
+    return f"no plugin {split_name(use)[0]!r} is installed; {remedy} Otherwise, {INSTALL.format(_example(kind))}"
 
 
 def _describe_missing_entry(use: str, kind: PluginKind) -> str:
@@ -172,10 +167,10 @@ def _describe_missing_entry(use: str, kind: PluginKind) -> str:
     if is_code(plugin_name):
         return _describe_missing_function(use, names)
     if entry_name == plugin_name and names:
-        return f"{use!r} is a plugin; name one of its {kind.plural}: {_list(names)}"
+        return f"{use!r} is a plugin; name one of its {kind.plural}: {list_names(names, MAX_LISTED)}"
     remedy = suggest(use, kind)
     if not remedy and names:
-        remedy = f"{plugin_name} offers: {_list(names)}"
+        remedy = f"{plugin_name} offers: {list_names(names, MAX_LISTED)}"
     return f"no {kind.name} {use!r}; {remedy or _list_plugins(kind)}"
 
 
@@ -192,7 +187,7 @@ def _describe_missing_function(use: str, names: Sequence[str]) -> str:
         return f"{use!r} is imported there from another module; name that module instead"
     remedy = "name a function"
     if names:
-        remedy = f"name one of {_list(names)}"
+        remedy = f"name one of {list_names(names, MAX_LISTED)}"
     if near := find_nearest(join_name(plugin_name, entry_name), names, OF_FEW):
         remedy = f"did you mean {near}?"
     return f"{code} has no {entry_name!r}; {remedy}"
@@ -229,15 +224,8 @@ def _names(kind: PluginKind, plugin: str) -> list[str]:
 
 
 def _list_plugins(kind: PluginKind) -> str:
-    return f"plugins with {kind.plural}: {_list(_plugins_with(kind))}"
-
-
-def _plugins_with(kind: PluginKind) -> list[str]:
-    return list(dict.fromkeys(split_name(name)[0] for name in installed_names(kind)))
-
-
-def _list(names: Sequence[str]) -> str:
-    return list_names(names, MAX_LISTED) or "none"
+    plugins = list(dict.fromkeys(split_name(name)[0] for name in installed_names(kind)))
+    return f"plugins with {kind.plural}: {list_names(plugins, MAX_LISTED)}"
 
 
 def find_default(entry_type: type[EntryT], role: str, has_role: Callable[[EntryT], bool]) -> str:

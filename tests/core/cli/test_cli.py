@@ -258,7 +258,7 @@ def test_errors_have_status_2_and_no_traceback(arguments: list[str], message: st
 def test_plan_counts_and_times(spec: str) -> None:
     done = peek("plan", spec)
     assert "small: 12 trials, 36 fits" in done.stdout
-    assert "toy.vote, num_train 12, num_test 30: 0.0" in done.stdout
+    assert "toy.vote, num_train 12, num_test 30: 0." in done.stdout
     assert "time: about" in done.stdout
     assert re.search(r"memory of the 1 worker: about \d", done.stdout)
     assert re.search(r"time: about .*, 1 worker", done.stdout)

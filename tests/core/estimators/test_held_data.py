@@ -120,19 +120,6 @@ def test_references_of_a_class_label_are_its_names() -> None:
     assert held.labels == ("third", "first")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"kind": "generate"}, "kind is 'generate'; use one of '', 'generation'"),
-        ({"kind": "generation", "class_names": ["a", "b"]}, "generation has no classes; leave out class_names"),
-        ({"kind": "generation", "label_separator": ";"}, "leave out class_names and label_separator"),
-    ],
-)
-def test_kinds_that_data_cannot_have_are_refused(options: Any, message: str) -> None:
-    with pytest.raises(pb.DataError, match=message):
-        read_held(pd.DataFrame({"text": ["a"], "label": ["b"]}), "data", [None], **options)
-
-
 def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> None:
     split = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": sample_texts(120).labels, "id": 0}))
     assert read_held(split, "data", [None], label="topic").class_names == ("first", "second", "third")
@@ -165,14 +152,6 @@ def test_signs_of_a_missing_label_are_dropped_or_named(sign: Any) -> None:
     dropped = read_held((TEXTS, labels), "data", [TFIDF], drop_missing=True)
     assert (len(dropped.inputs), dropped.class_names) == (80, ("0", "1"))
     assert dropped.details["dropped"] == {"missing": 40, "duplicate": 0}
-
-
-@pytest.mark.parametrize("blank", ["", " \n", None])
-def test_rows_without_a_text_are_missing_as_in_files(blank: Any) -> None:
-    texts = [blank, *TEXTS[1:]]
-    with pytest.raises(pb.DataError, match="data: row 0: no text; add it to 1 row, or set `drop_missing` to True"):
-        read_held((texts, NAMES), "data", [TFIDF])
-    assert len(read_held((texts, NAMES), "data", [TFIDF], drop_missing=True).inputs) == len(TEXTS) - 1
 
 
 @pytest.mark.parametrize(

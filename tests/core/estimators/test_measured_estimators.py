@@ -150,12 +150,6 @@ def test_steps_that_do_not_adapt_are_fitted_as_in_a_pipeline() -> None:
     np.testing.assert_allclose(predictor.predict(X[40:]).numbers, expected)
 
 
-def test_steps_can_return_data_frames() -> None:
-    by_name = ColumnTransformer([("pca", PCA(1), ["x0", "x1"])])
-    pipeline = make_pipeline(StandardScaler(), by_name, LogisticRegression()).set_output(transform="pandas")
-    assert measure(pipeline, (X, CLASSES)).failed == 0
-
-
 def test_a_pipeline_whose_last_step_is_a_pipeline_is_measured_as_the_flat_one() -> None:
     vectorizer, *others = TfidfVectorizer(), TruncatedSVD(4), KNeighborsClassifier(1)
     nested = measure(make_pipeline(vectorizer, make_pipeline(*others)), FRAME)
@@ -168,11 +162,6 @@ def test_names_types_and_values_of_columns_identify_a_run() -> None:
     fingerprints = [read_held((table, CLASSES), "data", [BY_NAME]).fingerprint for table in (*tables, TABLE.copy())]
     assert fingerprints[0] == fingerprints[4]
     assert len(set(fingerprints)) == 4
-
-
-def test_a_step_that_needs_labels_cannot_be_chosen() -> None:
-    with pytest.raises(PluginError, match="the step selectkbest needs labels"):
-        measure(SCALED, (X, CLASSES), unlabeled_step="selectkbest")
 
 
 class RecordingSpreading(LabelSpreading):  # type: ignore[misc]

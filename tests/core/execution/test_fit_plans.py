@@ -45,13 +45,6 @@ def parts_of(arm: Arm, subsample: Subsample = ROWS, *, crossover: bool = False) 
     ]
 
 
-@pytest.mark.parametrize("kind", BLOCK_RULES)
-def test_every_rule_with_blocks_predicts_each_text_once_with_a_fit_to_texts(kind: str) -> None:
-    parts = parts_of(Arm(kind=kind, blocks=2))
-    assert [row for predicted, _ in parts for row in predicted] == TEST_ROWS.tolist()
-    assert all(seen for _, seen in parts[kind == "prequential" :])
-
-
 def test_base_extra_and_test_predict_the_whole_set() -> None:
     for arm, seen in ((BASE, []), (EXTRA, EXTRA_ROWS.tolist()), (TEST, TEST_ROWS.tolist())):
         assert parts_of(arm) == [(TEST_ROWS.tolist(), seen)]
@@ -135,30 +128,26 @@ def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
     assert seconds == pytest.approx({"alone": 0.0, "stream-2": 1.0, "blocks-2": 1.0 + 3, "prequential": 1.0 + 3 * 18})
 
 
-@pytest.mark.parametrize("crossover", [False, 3])
-def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: MakeSpec) -> None:
+def test_membership_decides_what_each_rule_is_worth(make_spec: MakeSpec) -> None:
     """A method that knows the labels of its unlabeled texts is right about members, and as `extra` about others."""
     rules = [
-        "leave-one-out",
         {"cross": 3},
-        "prequential",
         {"prequential": 3},
         {"stream": 4},
         {"blocks": 5},
         "single",
-        "swap-in",
         {"swap-in": 3},
     ]
     spec = make_spec(
         methods=[{"use": "controls.leak", "options": {"share": 1.0}}],
         arms=["base", "extra", "test", {"mix": 0.5}, *rules],
-        design={"num_train": 12, "num_test": 12, "num_subsamples": 2, "crossover": crossover},
+        design={"num_train": 12, "num_test": 12, "num_subsamples": 2, "crossover": 3},
     )
     path = run(spec).store
     wide = pair_arms(load_results(path))
-    for arm in ("leave-one-out", "cross-3", "prequential", "prequential-3"):
+    for arm in ("cross-3", "prequential-3"):
         assert np.allclose(wide[arm], wide["extra"])
-    for arm in ("stream-4", "blocks-5", "single", "swap-in", "swap-in-3"):
+    for arm in ("stream-4", "blocks-5", "single", "swap-in-3"):
         assert np.allclose(wide[arm], wide["test"])
     assert (wide["test"] > wide["extra"]).all()
     gain = (wide["mix-0.5"] - wide["extra"]) / (wide["test"] - wide["extra"])
@@ -170,22 +159,13 @@ def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: M
     assert np.allclose(answers.scores["single"].mean(axis=1), wide.xs("a", level="task")["single"])
 
 
-@pytest.mark.slow
-def test_all_scores_of_a_rule_are_those_of_its_joined_predictions(make_spec: MakeSpec) -> None:
-    """A method that ignores unlabeled texts has the same predictions, and so the same scores, under every rule."""
-    spec = make_spec(methods=["controls.null"], arms=["base", "extra", "test", {"cross": 7}, "single"], design=DESIGN)
-    results = load_results(run(spec).store).drop(columns=["arm", "fit_seconds", "predict_seconds"])
-    assert len(results) == 5 * 3 * 2
-    assert len(results.drop_duplicates()) == 3 * 2
-
-
 @pytest.mark.parametrize(("use", "options", "kind"), [("classic.lsa", {"num_components": 3}, None),
                                                       ("lm.ngram", {"order": 2}, "language_modeling")])  # fmt: skip
-@pytest.mark.parametrize("crossover", [False, 2])
 def test_prequential_scores_are_those_of_a_loop_over_blocks(
-    use: str, options: dict[str, Any], kind: Any, crossover: Any, make_spec: MakeSpec
+    use: str, options: dict[str, Any], kind: Any, make_spec: MakeSpec
 ) -> None:
     """Each block is scored by a fit to the blocks before it, and only then adapted to."""
+    crossover = 2
     spec = make_spec(
         tasks=[{"use": "toy.words", "name": "a", "kind": kind}],
         methods=[{"use": use, "options": options}],
@@ -201,7 +181,7 @@ def test_prequential_scores_are_those_of_a_loop_over_blocks(
         context = Context(seed_of_fit(spec.seed, *trial.draw), 1, spec.folders())
         for arm, starts in (("prequential", range(10)), ("prequential-3", (0, 3, 6))):
             scores: list[Any] = []
-            for of_set in drawn.sets[: crossover or 1]:
+            for of_set in drawn.sets[:crossover]:
                 predictions = []
                 for start, block in zip(starts, np.split(of_set, starts)[1:], strict=True):
                     earlier = take(data.inputs, of_set[:start]) if start else None

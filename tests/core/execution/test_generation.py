@@ -13,7 +13,6 @@ import pytest
 import peekbench as pb
 from peekbench.errors import DataError, PluginError, SpecError, StoreError
 from peekbench.records.data import Dataset, SourceRef, Task
-from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store
 
 CODE = '''
@@ -128,7 +127,6 @@ def test_a_changed_grader_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ),
         ("2", r"sums.py:grade returned 2; return a number from 0 to 1; it graded the answer"),
         ("float('nan')", "sums.py:grade returned nan"),
-        ("'good'", "sums.py:grade returned 'good'; return a number"),
     ],
 )
 def test_graders_that_fail_name_the_answer_and_the_reference(
@@ -196,9 +194,7 @@ def test_data_in_memory_with_several_references(tmp_path: Path, monkeypatch: pyt
     [
         ("0", "02468", "inert", "exact"),
         ("{number}", "02468", "inconclusive", "exact"),
-        ("", "0123456789", "inconclusive", "exact"),
         ("0", "02468", "inert", lambda answer, reference: 0.25),
-        ("{number}", "02468", "inconclusive", lambda answer, reference: 0.25),
     ],
 )
 def test_equal_answers_are_inert_but_equal_grades_are_not(
@@ -215,13 +211,6 @@ def test_equal_answers_are_inert_but_equal_grades_are_not(
     assert report.verdicts[0].decision == decision
     (written,) = report.save(tmp_path, ["markdown"])
     assert "Accuracy: mean grade of the answers." in " ".join(written.read_text(encoding="utf-8").split())
-
-
-def test_a_grader_of_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = pb.measure(fit_to(lambda prompts: ["x"] * len(prompts)), SUMS, grader=lambda answer, reference: 0.25, **FEW)
-    assert (found.arms["test"] == 0.25).all()
-    assert "25.0%" in str(found.report())
 
 
 GRADERS = """
@@ -271,30 +260,3 @@ def write_named(folder: Path, grader: str) -> Path:
     tasks = [{"use": "arithmetic.sums", "grader": grader}]
     path.write_text(json.dumps({"name": "s", "tasks": tasks, "methods": ["controls.null"], "design": DESIGN}))
     return path
-
-
-ANSWERS = """
-def load_sums():
-    from peekbench import Dataset
-    return Dataset([f"Add {row} and 8." for row in range(99)], [str(row + 8) for row in range(99)], kind="generation")
-
-
-def in_words(unlabeled, train):
-    return lambda prompts: [f"The answer is {int(prompt.split()[1]) + 8}" for prompt in prompts]
-
-
-def right(unlabeled, train):
-    return lambda prompts: [str(int(prompt.split()[1]) + 8) for prompt in prompts]
-"""
-
-
-def load_answers(folder: Path, method: str, **task: str) -> ExperimentSpec:
-    (folder / "sums.py").write_text(ANSWERS, encoding="utf-8")
-    spec = {
-        "name": "answers", "tasks": [{"use": "sums.py:load_sums", **task}],
-        "methods": [f"sums.py:{method}", "controls.null"], "design": {**DESIGN, "num_test": 20, "num_subsamples": 3},
-        "executor": {"use": "local", "options": {"in_process": True}},
-    }  # fmt: skip
-    path = folder / "spec.yaml"
-    path.write_text(json.dumps(spec), encoding="utf-8")
-    return pb.load_spec(path)

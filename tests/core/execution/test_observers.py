@@ -13,7 +13,6 @@ import yaml
 from commands import run_command
 from limits import TIMEOUT
 
-import peekbench.errors
 from peekbench import Analysis, load_results
 from peekbench.execution import observers as module
 from peekbench.execution.observers import Observers
@@ -99,15 +98,6 @@ def test_slow_observers_do_not_hold_up_the_run(make_spec: MakeSpec, monkeypatch:
     (warning,) = warnings
     words = r"still busy 0.2 s after the end of the run, with \d events waiting"
     assert re.search(f"observer toy.diary failed at run_started: .*{words}", warning)
-
-
-def test_a_run_from_python_is_analyzed_for_observers(make_spec: MakeSpec) -> None:
-    observers = ["toy.diary", {"use": "toy.diary", "options": {"error": "start", "path": "none"}}]
-    with pytest.warns(peekbench.errors.RunWarning, match="toy.diary failed at its start"):
-        peekbench.run(make_spec(design=DESIGN, observers=observers, analyses=["toy.count"]), progress=False)
-    lines = Path("diary").read_text().splitlines()
-    assert lines[5].startswith("analysis_finished count")
-    assert lines[-1] == "run_finished finished 4 0 None"
 
 
 def test_the_report_of_a_command_reaches_observers(make_raw: Callable[..., dict[str, Any]]) -> None:

@@ -54,12 +54,6 @@ def test_a_resumed_run_keeps_its_versions(write_spec: WriteSpec, tmp_path: Path)
     assert revisions(run(load_spec(write_spec()), fresh=True).store) == {8.0}
 
 
-@pytest.mark.slow
-def test_workers_call_methods_with_pinned_options(write_spec: WriteSpec) -> None:
-    summary = run(load_spec(write_spec()).with_executor_options(workers=2, in_process=False))
-    assert revisions(summary.store) == {7.0}
-
-
 def test_a_component_with_other_options_is_pinned_anew(write_spec: WriteSpec, tmp_path: Path) -> None:
     stored = StoredRun.read(run(load_spec(write_spec())).store)
     publish(8, tmp_path)

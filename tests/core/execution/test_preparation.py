@@ -20,7 +20,6 @@ from peekbench.execution.preparation import (
 )
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.differences import Identity, find_differences
 
 MakeSpec = Callable[..., ExperimentSpec]
 CALLS = Path("cache/toy-calls")
@@ -135,11 +134,3 @@ def test_files_of_new_tasks_are_no_changes(make_short: MakeSpec) -> None:
         run(again)
     Path("third").write_text("third")
     assert run(again).finished == 3
-
-
-def test_files_of_several_sessions_are_all_compared() -> None:
-    first, third, more = (Identity(files={"m": files}) for files in ({"w": "1"}, {"w": "3"}, {"w": "1", "x": "1"}))
-    second = Identity(files={**first.files, "m, task b": {"w": "2"}})
-    assert find_differences([first, second, second]) == find_differences([first, second]) == []
-    assert len(find_differences([first, third, first])) == len(find_differences([first, more])) == 1
-    assert find_differences([first, Identity(), first]) == []

@@ -82,17 +82,6 @@ def test_long_fits_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measure(guess(lambda size: UNSEEDED.normal(size=size))) == ([], [])
 
 
-def test_only_the_first_trial_of_a_method_is_repeated() -> None:
-    calls = []
-
-    def draw(size: int) -> Any:
-        calls.append(size)
-        return np.random.normal(size=size)
-
-    measure(guess(draw), num_subsamples=3)
-    assert len(calls) == 3 * 3 + 1
-
-
 @pytest.mark.slow
 def test_torch_that_a_fit_imports_is_seeded() -> None:
     pytest.importorskip("torch", reason="its global generator is seeded")

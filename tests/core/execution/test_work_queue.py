@@ -94,16 +94,3 @@ def test_a_method_that_is_stopped_before_a_look_stays_stopped(
     assert summary.finished == 24
     assert 10 <= summary.failed <= 12, "trials that workers have already taken still run"
     assert summary.stopped == {"toy.faulty": 24 - summary.failed}
-
-
-@pytest.mark.slow
-def test_worker_processes_stop_a_method(make_spec: Callable[..., ExperimentSpec]) -> None:
-    spec = make_spec(
-        methods=["toy.constant", {"use": "toy.faulty", "options": {"message": "row 5 is bad"}}],
-        design={"num_train": 12, "num_test": 30, "num_subsamples": 100},
-        executor={"use": "local", "options": {"workers": 2}},
-    )
-    summary = run(spec, store="small.sqlite")
-    assert summary.finished == 200
-    assert 10 <= summary.failed < 100
-    assert summary.stopped == {"toy.faulty": 200 - summary.failed}

@@ -15,16 +15,12 @@ from typer.testing import CliRunner
 
 import peekbench as pb
 from peekbench.cli.app import app
-from peekbench.cli.show import describe
 from peekbench.execution.provenance import describe_code
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.functions import make_entry
 from peekbench.plugins.local_code import load_module
 from peekbench.plugins.names import Code, locate_code, split_name
 from peekbench.spec.experiment import make_spec as validate
-from peekbench_testing.contracts import find_kinds
-from peekbench_testing.fresh_process import call
 
 CODE = """
 import helper_of_methods
@@ -122,12 +118,6 @@ def test_two_specs_can_have_files_of_the_same_name_but_not_modules_beside_them(f
     (other / "helper_of_methods.py").write_text("")
     with pytest.raises(pb.PeekbenchError, match="two modules are named 'helper_of_methods': .*rename the first one"):
         validate(SPEC, folder=other)
-
-
-def test_a_module_beside_a_file_that_has_the_name_of_a_library_is_refused(folder: Path) -> None:
-    (folder / "numpy.py").write_text("")
-    with pytest.raises(pb.PeekbenchError, match="two modules are named 'numpy'"):
-        validate(SPEC, folder=folder)
 
 
 def test_a_copy_of_a_spec_in_another_folder_with_other_names_of_its_files_is_the_same_experiment(
@@ -233,21 +223,6 @@ def test_errors_name_the_place_and_the_nearest_function(folder: Path, use: Any, 
         validate({**SPEC, "methods": [use]}, folder=folder)
 
 
-@pytest.mark.parametrize("command", [find_kinds, lambda use: list(describe(use))])
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("", "is a file; name a function in it"),
-        (":SHARE", "is a float, not a function"),
-        (":fit_prio", "did you mean .*methods.py:fit_prior"),
-        (":xyz", "has no .xyz.; (name one of|did you mean) .*methods.py:"),
-    ],
-)
-def test_commands_explain_what_a_file_lacks(folder: Path, command: Any, name: str, message: str) -> None:
-    with pytest.raises(pb.PeekbenchError, match=message):
-        command(f"{folder / 'methods.py'}{name}")
-
-
 def test_a_module_that_python_can_import_needs_no_plugin(make_spec: Callable[..., Any]) -> None:
     assert split_name("peekbench_toy:constant") == ("peekbench_toy:", "constant")
     assert pb.run(make_spec(methods=["peekbench_toy:constant"]), progress=False).finished == 6
@@ -256,18 +231,6 @@ def test_a_module_that_python_can_import_needs_no_plugin(make_spec: Callable[...
 def test_options_of_a_function_reach_another_process(folder: Path) -> None:
     options = validate(SPEC, folder=folder).methods[0].options
     assert pickle.loads(pickle.dumps(options)).model_dump() == options.model_dump() == {"smoothing": 1.0}
-
-
-@pytest.mark.slow
-def test_classes_of_a_file_reach_another_process(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text("from peekbench import Options\n\nclass Own(Options):\n    share: float = 0.5\n")
-    options = load_module(Code("own.py", tmp_path)).Own(share=0.25)
-    assert call("own", repr, options) == "Own(share=0.25)"
-
-
-def test_what_is_no_entry_is_refused() -> None:
-    with pytest.raises(pb.PeekbenchError, match="is a int, not a function"):
-        make_entry(3, "three")
 
 
 @pytest.mark.parametrize("use", ["evil.py:count", "{folder}/evil.py:count", "evil_module:count"])

@@ -51,9 +51,10 @@ def test_first_party_plugins_are_entry_points_too() -> None:
         assert registry.load(name).offers
 
 
-def test_unknown_plugin_error_suggests_a_name() -> None:
-    message = load_error("clasic")
-    assert "no plugin 'clasic' is installed; did you mean classic?" in message
+def test_unknown_plugin_error_suggests_names() -> None:
+    assert "no plugin 'clasic' is installed; plugins with entries: " in load_error("clasic")
+    with pytest.raises(PluginError, match="no plugin 'clasic' is installed; did you mean classic.lsa"):
+        registry.find("clasic.lsa", MethodEntry)
 
 
 @pytest.mark.parametrize(

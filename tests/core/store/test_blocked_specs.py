@@ -85,14 +85,6 @@ def test_a_store_without_a_finished_trial_is_replaced(make_spec: MakeSpec, chang
         assert [*store.tasks()] == [task.name for task in corrected.tasks]
 
 
-def test_a_run_that_goes_on_with_the_same_spec_keeps_its_failures_until_they_are_repeated(make_spec: MakeSpec) -> None:
-    spec = make_spec(tasks=[TASK], methods=[FAULTY])
-    run(spec)
-    for more in (spec, make_spec(methods=[FAULTY, VOTE])):
-        with StoreWriter.for_run(STORE, more, describe_tasks(more)) as store:
-            assert len(store.failures()) == 3
-
-
 def test_what_no_finished_trial_depends_on_may_change(make_spec: MakeSpec) -> None:
     other = {**TASK, "name": "b"}
     short = {"use": FAULTY, "by_task": {"b": {"error": "none"}}}
@@ -140,18 +132,6 @@ def test_a_run_that_cannot_be_prepared_leaves_everything_as_it_is(make_spec: Mak
     with pytest.raises(PeekbenchError, match="there is no file gone"):
         run(broken, fresh=fresh)
     assert STORE.read_bytes() == before
-
-
-def test_files_of_a_method_that_never_finished_may_change(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched:
-        facts = {"toy.short": {"sha256": {"weights": "0" * 64}}}
-        patched.setattr("peekbench.execution.resuming.prefetch_methods", lambda spec, note: facts)
-        run(make_spec(tasks=[TASK], methods=[VOTE]))
-    Path("weights").write_text("first")
-    assert run(make_spec(tasks=[TASK], methods=[VOTE, "toy.short"])).resumed == 3
-    Path("weights").write_text("second")
-    with pytest.raises(StoreError, match="(?s)files of its methods have changed.*--fresh"):
-        run(make_spec(tasks=[TASK, {**TASK, "name": "b"}], methods=[VOTE, "toy.short"]))
 
 
 def test_a_fresh_run_deletes_the_stored_trials(make_spec: MakeSpec) -> None:
@@ -210,14 +190,6 @@ def test_planned_looks_fix_the_maximum_unless_they_are_a_confidence_sequence(mak
     run(smaller)
     with Store.open(STORE) as store:
         assert store.looks()[0]["maximum"] == 400, "the target of the sequence, chosen before the results were known"
-
-
-def test_arms_in_another_order_are_the_same_experiment(make_spec: MakeSpec) -> None:
-    arms: list[Any] = ["base", "extra", "test", {"mix": 0.5}]
-    run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms))
-    assert run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms[::-1])).finished == 0
-    with pytest.raises(StoreError, match="arms: "):
-        run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms[:3]))
 
 
 @pytest.mark.slow

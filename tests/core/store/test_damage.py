@@ -23,7 +23,6 @@ from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 PAGE = 4096
-TRIAL = r"task a, num_train 12, num_test 30, subsample 0"
 
 
 @pytest.fixture(scope="module")
@@ -98,15 +97,6 @@ def test_the_log_of_another_store_is_refused(
     log.unlink()
     Path(f"{path}-shm").unlink(missing_ok=True)
     assert run(make_spec(), store=path).finished == 0
-
-
-def test_a_message_of_sqlite_that_is_not_text_is_damage(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    place = content.index(b"CREATE TABLE arms") + len(b"CREATE TA")
-    content[place] = 0xCC
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match=r"malformed database schema \(arms\).*; the file is damaged"):
-        Store.open(path)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -143,20 +142,6 @@ def test_trials_of_a_moved_store_are_in_the_moved_file(make_spec: MakeSpec) -> N
         assert len(moved.done()) == 2
 
 
-def test_the_file_alone_has_all_but_the_last_second(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "CHECKPOINT_SECONDS", 100.0)
-    now = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    with open_for(make_spec()) as store:
-        store.save(make_result(0))
-        assert trials_without_log() == 0
-        now += 100
-        store.save(make_result(1))
-        assert trials_without_log() == 2
-        store.save(make_result(2))
-        assert trials_without_log() == 2
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, SystemExit])
 def test_every_exit_leaves_an_empty_log(error: type[BaseException], make_spec: MakeSpec) -> None:
     with pytest.raises(error), open_for(make_spec()) as store:
@@ -189,16 +174,6 @@ def test_a_log_without_its_file_is_refused(make_spec: MakeSpec, monkeypatch: pyt
     shutil.move("moved.sqlite", file)
     with Store.open(file) as store:
         assert len(store.done()) == 1
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_a_log_that_is_not_a_file_is_refused(make: Callable[[str], None], make_spec: MakeSpec) -> None:
-    run(make_spec())
-    Path(f"{PATH}-wal").unlink(missing_ok=True)
-    make(f"{PATH}-wal")
-    for access in (lambda: run(make_spec()), lambda: Store.open(PATH)):
-        with pytest.raises(StoreError, match="small.sqlite-wal is not a regular file; .* Remove it"):
-            access()
 
 
 def test_an_older_log_is_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import math
 import os
 import shutil
 import sqlite3
@@ -100,18 +99,6 @@ def test_idle_seconds_copy_the_log_into_the_file(make_spec: MakeSpec, monkeypatc
             copy = shutil.copy(store.path, "copy.sqlite")  # without the log
             with Store.open(copy) as copied:
                 assert copied.done() == expected
-
-
-def test_trials_saved_together_are_stored_completely_or_not_at_all(make_spec: MakeSpec) -> None:
-    first, second = make_result(), make_result("toy.constant")
-    broken = replace(second, arms=(*second.arms[:2], "not an arm"))  # type: ignore[arg-type]
-    with open_for(make_spec()) as store:
-        with pytest.raises(AttributeError):
-            store.save(first, broken)
-        assert store.done() == set()
-        store.save(first, second, TrialFailure(Trial(Draw("b", 12, 30, 0), "toy.vote"), "ValueError: no", "Traceback"))
-        assert store.done() == {first.trial, second.trial}
-        assert len(store.failures()) == 1
 
 
 def test_labels_of_a_draw_are_stored_also_after_a_failure(make_spec: MakeSpec) -> None:
@@ -213,12 +200,6 @@ def test_options_for_new_tasks_may_be_added_with_the_tasks(option: str, make_spe
             }
 
 
-def test_new_options_for_stored_tasks_are_a_change(make_spec: MakeSpec) -> None:
-    run(make_spec())
-    with pytest.raises(StoreError, match=r"methods\[toy.vote\].by_task.b: null before, {.boldness.: 3} now"):
-        run(make_spec(methods=[{"use": "toy.vote", "by_task": {"b": {"boldness": 3}}}, "toy.constant"]))
-
-
 def test_each_trial_belongs_to_the_session_that_computed_it(make_spec: MakeSpec) -> None:
     summary = run(make_spec())
     run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
@@ -234,11 +215,6 @@ def test_analyses_executor_and_report_may_change(make_spec: MakeSpec) -> None:
         report={"formats": ["json"]},
     )
     assert run(changed).finished == 0
-
-
-def test_an_option_that_is_nan_is_not_a_change(make_spec: MakeSpec) -> None:
-    spec = make_spec(methods=[{"use": "toy.vote", "options": {"boldness": math.nan}}])
-    assert run(spec).planned == run(spec).planned
 
 
 @pytest.mark.parametrize(
@@ -288,12 +264,6 @@ def test_a_changed_option_is_not_also_a_changed_base_key(make_spec: MakeSpec) ->
     stored = Experiment.of(make_spec(methods=[method]), {"a": {"fingerprint": "0"}})
     (change,) = changed_experiment(stored, make_spec(methods=[changed]), {})
     assert change.startswith("methods[v].by_task")
-
-
-def test_changed_data_are_explained_by_their_versions(make_spec: MakeSpec) -> None:
-    old, new = ({"fingerprint": str(minor), "details": {"python": f"3.{minor}", "file": "x"}} for minor in (11, 12))
-    (change,) = changed_experiment(Experiment.of(make_spec(), {"a": old}), make_spec(), {"a": new})
-    assert change == "data of task a: fingerprint 11 before, 12 now (python 3.11 before, 3.12 now)"
 
 
 def test_changed_data_are_an_error(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
