@@ -204,26 +204,6 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
-    """What differs between two fits with the same seed.
-
-    Examples
-    --------
-    >>> Repeat(12, 40, 0.488, 0.501).num_changed
-    12
-    """
-
-    num_changed: int
-    """Predictions, or grades of answers, that differ."""
-    num_predictions: int
-    """All of them."""
-    first: float
-    """Score the first time, as a fraction."""
-    second: float
-    """Score the second time."""
-
-
-@dataclass(frozen=True, slots=True)
 class TrialResult:
     """A finished trial. It is stored completely or not at all."""
 
@@ -241,8 +221,6 @@ class TrialResult:
     """Number of the group of each test row, shape (n_sets * n_test,); None if every row is a group of its own."""
     usage: Usage | None = None
     """What the trial used of its machine, in pilots only. It is not stored."""
-    repeats: tuple[Repeat, ...] = ()
-    """What was done twice, in the first trial of a method or a task."""
 
 
 MAX_ERROR, MAX_TRACEBACK = 2_000, 20_000
