@@ -20,7 +20,7 @@ class Local(Options):
     trial fails."""
     gpu_memory: float | None = Field(default=None, gt=0)
     """Memory of a GPU in GB that each worker may use. As many workers share a GPU as fit into nine tenths of its
-    memory. By default, what the methods state or estimate, or else a GPU for each trial. `peekbench plan` measures it.
+    memory. By default, what the methods state or estimate, or else a GPU for each trial.
     It applies to trials that use a GPU, such as those with `device: auto` or `cuda`."""
     in_process: bool = False
     """Run trials in the main process, for example to debug a method with `breakpoint()`. A crash of a method then ends

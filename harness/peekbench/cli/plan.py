@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_ERROR = 500  # characters of the error of a pilot trial
-GPU_MARGIN = 1.1  # of the measured memory, for trials with longer texts
 
 
 def plan(
@@ -41,7 +39,7 @@ def plan(
     power: Annotated[bool, typer.Option("--power", help="Forecast how many subsamples a verdict takes.")] = False,
     workers: WorkersOption = None,
 ) -> None:
-    """Estimate the work of a spec on this machine before a run: trials, fits, time and memory.
+    """Estimate the work of a spec on this machine before a run: trials, fits and time.
 
     Example: peekbench plan specs/quickstart.yaml --workers 4
     """
@@ -64,10 +62,10 @@ def plan(
             echo(f"  fits of a method in a trial with num_test {num_test:,}: {listed}")
     for line in describe_rows(experiment):
         echo(f"  {line}")
-    measured = Pilot(usages={}, first={}, failures=())
+    measured = Pilot(seconds={}, first={}, failures=())
     if pilot:
         measured = _run_pilot(experiment)
-    if measured.usages:
+    if measured.seconds:
         number = int(getattr(experiment.executor.options, "workers", None) or 1)
         for line in describe_forecast(measured.forecast(experiment, number), measured):
             echo(line)
@@ -112,8 +110,8 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
     for failure in failed.values():
         error = shorten(" ".join(failure.error.split()), MAX_ERROR)
         echo(f"a pilot trial failed: {failure.trial}: {error}", err=True)
-    for (method, num_train, num_test), usage in pilot.usages.items():
-        echo(f"  {method}, num_train {num_train}, num_test {num_test}: {usage.seconds:.3f} s per trial")
+    for (method, num_train, num_test), seconds in pilot.seconds.items():
+        echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s per trial")
     for method in failed:
         echo(f"  {method}: time unknown, because its pilot failed")
     return pilot
@@ -125,17 +123,8 @@ def describe_forecast(forecast: Forecast, pilot: Pilot) -> list[str]:
     if pilot.failures:
         time = "time of the other methods"
     workers, cores = pluralize(forecast.workers, "worker"), pluralize(available_cores(), "core")
-    lines = [
-        f"{time}: about {duration(forecast.seconds)} on {cores}, {workers}",
-        f"memory of the {workers}: about {forecast.memory / 1e9:.1f} GB",
-    ]
-    if pilot.gpu_memory:
-        needed = math.ceil(GPU_MARGIN * pilot.gpu_memory / 1e8) / 10
-        lines.append(
-            f"memory of GPUs: about {pilot.gpu_memory / 1e9:.1f} GB per worker; the executor option "
-            f"`gpu_memory: {needed:g}` lets as many workers share a GPU as fit"
-        )
-    basis = f"  measured on this machine: {pluralize(len(pilot.usages), 'pilot trial')} with one worker"
+    line = f"{time}: about {duration(forecast.seconds)} on {cores}, {workers}"
+    basis = f"  measured on this machine: {pluralize(len(pilot.seconds), 'pilot trial')} with one worker"
     if pilot.start:
         basis += f", {pilot.start:.1f} s to start a worker"
-    return [*lines, basis]
+    return [line, basis]

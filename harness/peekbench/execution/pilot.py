@@ -1,17 +1,14 @@
-"""Measures one trial of each method at each design point, and forecasts the time and the memory of a run."""
+"""Measures one trial of each method at each design point, and forecasts the time of a run."""
 
 from __future__ import annotations
 
 import os
-import resource
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,14 +17,11 @@ from peekbench.execution.driver import execute
 from peekbench.execution.preparation import prefetch_methods
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
-from peekbench.gpus import list_gpus
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.answers import find_correct, join_predicted
-from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, Usage, WorkItem
+from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
-
-STATUS = Path("/proc/self/status")
 
 Key: TypeAlias = tuple[str, int, int]
 """Method, num_train and num_test of a trial."""
@@ -41,27 +35,20 @@ class Forecast:
     """Trials at a time."""
     seconds: float
     """Wall time."""
-    memory: int
-    """Resident memory of all workers in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """What pilot trials used."""
+    """How long pilot trials took."""
 
-    usages: Mapping[Key, Usage]
-    """Usage of each measured trial, with base arms shared as in the run; without methods of which a trial failed."""
-    first: Mapping[str, Usage]
-    """Usage of the first trial of each method, which also imports libraries and loads models."""
+    seconds: Mapping[Key, float]
+    """Seconds of each measured trial, with base arms shared as in the run; without methods of which a trial failed."""
+    first: Mapping[str, float]
+    """Seconds of the first trial of each method, which also imports libraries and loads models."""
     failures: tuple[TrialFailure, ...]
     """Failed trials."""
     variances: Mapping[Key, float] = field(default_factory=dict)
     """Variance of the bias between divisions into folds, see `variance_of_bias`; nothing without folds."""
-
-    @property
-    def seconds(self) -> dict[Key, float]:
-        """Seconds of a trial."""
-        return {key: usage.seconds for key, usage in self.usages.items()}
 
     @property
     def start(self) -> float:
@@ -69,24 +56,17 @@ class Pilot:
         fastest: dict[str, float] = {}
         for (method, *_), seconds in self.seconds.items():
             fastest[method] = min(seconds, fastest.get(method, seconds))
-        return sum(max(0.0, self.first[method].seconds - seconds) for method, seconds in fastest.items())
-
-    @property
-    def gpu_memory(self) -> int:
-        """Largest memory of GPUs of a worker after a trial in bytes; 0 if it used none."""
-        return max((usage.gpu_memory for usage in self.usages.values()), default=0)
+        return sum(max(0.0, self.first[method] - seconds) for method, seconds in fastest.items())
 
     def forecast(self, spec: ExperimentSpec, workers: int) -> Forecast:
         """Forecast the trials of a spec on this machine with a number of workers: what the pilot used, multiplied."""
-        trials = {key: number for key, number in count_trials(spec).items() if key in self.usages}
-        seconds = self.seconds
+        trials = {key: number for key, number in count_trials(spec).items() if key in self.seconds}
         workers = min(workers, max(1, sum(trials.values())))
         parallel = min(workers, available_cores())
-        total = sum(number * seconds[key] for key, number in trials.items())
-        longest = max((seconds[key] for key in trials), default=0.0)
-        memory = max((usage.memory for usage in self.usages.values()), default=0)
+        total = sum(number * self.seconds[key] for key, number in trials.items())
+        longest = max((self.seconds[key] for key in trials), default=0.0)
         starts = self.start * workers / parallel
-        return Forecast(workers, starts + max(total / parallel, longest), workers * memory)
+        return Forecast(workers, starts + max(total / parallel, longest))
 
 
 def available_cores() -> int:
@@ -97,48 +77,19 @@ def available_cores() -> int:
 
 
 class PilotWork(SpecWork):
-    """The work of a spec whose results tell what each trial has used."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._gpu_memory_before: int | None = None
+    """The work of a spec whose results tell how long each trial took."""
 
     def __call__(self, item: WorkItem) -> Iterator[Outcome]:
-        """Do an item; see `SpecWork.__call__`."""
+        """Do an item of one trial; see `SpecWork.__call__`."""
         started = time.perf_counter()
-        if self._gpu_memory_before is None:
-            self._gpu_memory_before = _used_gpu_memory()
         for outcome in super().__call__(item):
-            usage = Usage(
-                seconds=time.perf_counter() - started,
-                memory=peak_memory(),
-                gpu_memory=max(0, _used_gpu_memory() - self._gpu_memory_before),
-            )
             if isinstance(outcome, TrialResult):
-                outcome = replace(outcome, usage=usage)
+                outcome = replace(outcome, seconds=time.perf_counter() - started)
             yield outcome
 
 
 def _key(trial: Trial) -> Key:
     return trial.method, trial.draw.num_train, trial.draw.num_test
-
-
-def peak_memory() -> int:
-    """Return the peak of the resident memory of this process in bytes."""
-    # On Linux, `getrusage` starts with the peak of the process that started this one, and VmHWM does not.
-    if STATUS.exists():
-        for line in STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if sys.platform == "darwin":
-        return peak
-    return peak * 1024
-
-
-def _used_gpu_memory() -> int:
-    """Return the memory of all GPUs in use. Only one worker runs in a pilot, so the growth is its own."""
-    return sum(gpu.used for gpu in list_gpus() or ())
 
 
 def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None) -> Pilot:
@@ -157,7 +108,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     Returns
     -------
     Pilot
-        What the trials used.
+        How long the trials took.
 
     Raises
     ------
@@ -168,28 +119,27 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     work = PilotWork(spec, identify(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
-    usages: dict[Key, Usage] = {}
+    seconds: dict[Key, float] = {}
     variances: dict[Key, float] = {}
-    first: dict[str, Usage] = {}
+    first: dict[str, float] = {}
     failures: list[TrialFailure] = []
     with closing(execute(spec.executor, _pilot_items(spec), work)) as batches:
         for outcome in (event for batch in batches for event in batch):
             if isinstance(outcome, TrialFailure):
                 failures.append(outcome)
             elif isinstance(outcome, TrialResult):
-                assert outcome.usage is not None
                 method = outcome.trial.method
                 if method in first:
                     key = _key(outcome.trial)
-                    usages[key] = outcome.usage
+                    seconds[key] = outcome.seconds
                     is_accuracy = outcome.test_labels.ndim < outcome.arms[0].predicted.numbers.ndim
                     if spec.design.folds and is_accuracy:
                         variances[key] = variance_of_bias(outcome)
                 else:
-                    first[method] = outcome.usage
+                    first[method] = outcome.seconds
     failed = {failure.trial.method for failure in failures}
-    usages = {key: usage for key, usage in usages.items() if key[0] not in failed}
-    return Pilot(usages, first, tuple(failures), {key: variances[key] for key in usages if key in variances})
+    seconds = {key: number for key, number in seconds.items() if key[0] not in failed}
+    return Pilot(seconds, first, tuple(failures), {key: variances[key] for key in seconds if key in variances})
 
 
 def variance_of_bias(result: TrialResult) -> float:

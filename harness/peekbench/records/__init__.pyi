@@ -60,7 +60,6 @@ from .trials import Subsample as Subsample
 from .trials import Trial as Trial
 from .trials import TrialFailure as TrialFailure
 from .trials import TrialResult as TrialResult
-from .trials import Usage as Usage
 from .trials import WorkItem as WorkItem
 from .verdicts import NUMBERS as NUMBERS
 from .verdicts import POINTS as POINTS

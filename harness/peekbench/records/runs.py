@@ -151,7 +151,7 @@ class Resources:
     gpu_memory: int = 0
     """Memory of one GPU in bytes, by which the executor `local` lets trials share it; 0 if unknown."""
     is_estimate: bool = False
-    """Whether `gpu_memory` is an estimate: trials that run out of memory are repeated with more."""
+    """Whether `gpu_memory` is an estimate, and a fit may need more: workers then divide what is left of a GPU."""
     is_gpu_optional: bool = False
     """Whether trials also run on a machine without a GPU."""
 

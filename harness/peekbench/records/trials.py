@@ -186,24 +186,6 @@ class ArmResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Time and memory of a trial in its worker process, as pilots measure them.
-
-    Examples
-    --------
-    >>> Usage(seconds=3.0, memory=400_000_000).gpu_memory
-    0
-    """
-
-    seconds: float
-    """Wall time."""
-    memory: int
-    """Peak of the resident memory of the worker process since its start, in bytes."""
-    gpu_memory: int = 0
-    """Memory of GPUs that was in use after the trial, more than before the first one, in bytes; 0 without GPUs."""
-
-
-@dataclass(frozen=True, slots=True)
 class TrialResult:
     """A finished trial. It is stored completely or not at all."""
 
@@ -219,8 +201,8 @@ class TrialResult:
     """Name of the machine that computed the trial."""
     test_groups: IntArray | None = None
     """Number of the group of each test row, shape (n_sets * n_test,); None if every row is a group of its own."""
-    usage: Usage | None = None
-    """What the trial used of its machine, in pilots only. It is not stored."""
+    seconds: float = 0.0
+    """Wall time of the trial in its worker process; pilots measure it."""
 
 
 MAX_ERROR, MAX_TRACEBACK = 2_000, 20_000

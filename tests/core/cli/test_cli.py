@@ -260,7 +260,6 @@ def test_plan_counts_and_times(spec: str) -> None:
     assert "small: 12 trials, 36 fits" in done.stdout
     assert "toy.vote, num_train 12, num_test 30: 0." in done.stdout
     assert "time: about" in done.stdout
-    assert re.search(r"memory of the 1 worker: about \d", done.stdout)
     assert re.search(r"time: about .*, 1 worker", done.stdout)
     assert "time" not in peek("plan", spec, "--no-pilot").stdout
     assert not Path("runs").exists()
