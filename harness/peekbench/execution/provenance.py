@@ -228,7 +228,7 @@ def relevant_versions(plugins: Iterable[str]) -> dict[str, str]:
     """Return the versions on which the results of method plugins depend.
 
     These are the versions of Python, of peekbench, of the plugins' distributions, and of everything that these require,
-    directly or not. An extra of a plugin's distribution counts if the plugin imports what the extra installs.
+    directly or not, and of what the plugins import.
 
     Parameters
     ----------
@@ -264,13 +264,11 @@ def _package_versions(_: object) -> dict[str, str]:
 @lru_cache(maxsize=16)
 def _relevant_versions(plugins: tuple[str, ...], _: object) -> dict[str, str]:
     versions: dict[str, str] = {}
-    queue = [(CORE, frozenset[str]())]
+    names = [CORE]
     for plugin in plugins:
-        if is_code(plugin):
-            queue += [(name, frozenset()) for name in _imported_distributions(plugin)]
-        for point in registry.installed().get(plugin, ())[:1]:
-            if point.dist is not None:
-                queue += [(point.dist.name, frozenset()), *_imported_extras(point.dist.metadata, plugin)]
+        names += _imported_distributions(plugin)
+        names += [point.dist.name for point in registry.installed().get(plugin, ())[:1] if point.dist is not None]
+    queue = [(name, frozenset[str]()) for name in names]
     done: set[tuple[str, frozenset[str]]] = set()
     while queue:
         name, extras = queue.pop()
@@ -283,16 +281,18 @@ def _relevant_versions(plugins: tuple[str, ...], _: object) -> dict[str, str]:
     return dict(sorted(versions.items(), key=lambda item: item[0].lower()))
 
 
-def _imports(plugin: str) -> set[str]:
-    return {
+def _imported_distributions(plugin: str) -> set[str]:
+    """Return the names of the distributions that a plugin, a file or a module imports.
+
+    A distribution that an installed plugin imports is taken to have the name of its module, which is quick to tell.
+    """
+    modules = {
         name.partition(".")[0] for path in find_code(plugin).values() for name in read_imports(read_code(path)).anywhere
     }
-
-
-def _imported_distributions(code: str) -> set[str]:
-    """Return the distributions that a file or a module imports."""
+    if not is_code(plugin):
+        return {canonicalize_name(module) for module in modules if module != CORE}
     owners = _owners(_search_path())
-    return {owner for module in _imports(code) for owner in owners.get(module, ())}
+    return {owner for module in modules for owner in owners.get(module, ())}
 
 
 @lru_cache(maxsize=1)
@@ -310,14 +310,3 @@ def _requirements(metadata: PackageMetadata, extras: Collection[str]) -> Iterato
             marker = requirement.marker
             if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
                 yield canonicalize_name(requirement.name), frozenset(requirement.extras)
-
-
-def _imported_extras(metadata: PackageMetadata, plugin: str) -> Iterator[tuple[str, frozenset[str]]]:
-    """Iterate over the requirements for any extra of a plugin's distribution that the plugin imports.
-
-    Nothing says which extras were installed. A distribution is taken to have the name of the module that it installs.
-    """
-    imported = {canonicalize_name(module) for module in _imports(plugin)}
-    for name, extras in _requirements(metadata, metadata.get_all("Provides-Extra") or ()):
-        if name in imported and name != canonicalize_name(metadata["Name"]):
-            yield name, extras

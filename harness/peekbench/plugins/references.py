@@ -6,22 +6,14 @@ level, while commands that only read a spec stay fast.
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from importlib.metadata import Distribution, distribution, entry_points
 from typing import Any, Generic, TypeVar, cast, overload
-
-from packaging.utils import canonicalize_name
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten
-from peekbench.plugins.source_files import REFERENCE, find_specs
 
 MAX_ERROR = 300  # characters of another package's error in a message
 
@@ -82,9 +74,7 @@ def _import_remedy(error: BaseException, module: str) -> str:
     missing = str(getattr(error, "name", "")).partition(".")[0]
     if not isinstance(error, ImportError) or missing == module.partition(".")[0]:
         return f"correct the module {module!r} or the reference"
-    if extra := find_extra(missing, module):
-        return f"install {missing} with `pip install {extra!r}`"
-    return "install the missing package"
+    return f"install {missing}; `pip install 'peekbench[all]'` installs what all plugins of peekbench need"
 
 
 def find_reference(value: object) -> Reference | None:
@@ -113,27 +103,6 @@ def iterate_callables(entry: Any) -> Iterator[tuple[str, Any]]:
             continue
         elif value is not None or not hasattr(type(entry), name):  # a field with a default is optional
             yield name, value
-
-
-def find_reference_error(reference: Reference) -> str:
-    """Describe what is wrong with a reference, without importing a module; empty if nothing is found."""
-    if not REFERENCE.fullmatch(reference.target):
-        return "is not of the form 'package.module:function'"
-    module = reference.target.partition(":")[0]
-    if module == "__main__":
-        return "names the module '__main__', which is another one in worker processes"
-    if module in sys.modules or _find_module(module) is not None:
-        return ""
-    return f"names the module {module!r}, which does not exist"
-
-
-def _find_module(name: str) -> ModuleSpec | None:
-    """Return the specification of a module; None if there is none, or if a finder cannot tell."""
-    with suppress(Exception):
-        for spec in find_specs(name):
-            if spec.name == name:
-                return spec
-    return None
 
 
 class CallableField(Generic[F]):
@@ -171,46 +140,3 @@ class CallableField(Generic[F]):
         if isinstance(value, str):
             value = cast(F, Reference(value))
         instance.__dict__[self._name] = value
-
-
-REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*\bextra *== *['\"](?P<extra>[\w.-]+)")
-
-
-def find_extra(library: str, module: str) -> str:
-    """Return the requirement that installs a library for a plugin; empty if no extra lists the library.
-
-    Nothing installed says which distribution contains a missing module. It is taken to have the module's name, which
-    holds for most libraries.
-
-    Parameters
-    ----------
-    library
-        Name of a module that is not installed, such as 'torch'.
-    module
-        Module that imports it. If it is in no plugin's package, it is taken to be part of peekbench.
-
-    Examples
-    --------
-    >>> find_extra("torch", "peekbench_finetune.methods")
-    'peekbench[lm]'
-    """
-    package = module.partition(".")[0]
-    owner = _find_distribution(package)
-    by_extra: dict[str, set[str]] = {}
-    for requirement in owner.requires or ():
-        if match := REQUIREMENT.match(requirement):
-            by_extra.setdefault(match["extra"], set()).add(canonicalize_name(match["name"]))
-    extras = [extra for extra, names in by_extra.items() if canonicalize_name(library) in names]
-    if not extras:
-        return ""
-    # Of several extras, that of the plugin's name, or the one that installs least.
-    extra = min(extras, key=lambda extra: (extra not in package, len(by_extra[extra])))
-    return f"{owner.name}[{extra}]"
-
-
-def _find_distribution(package: str) -> Distribution:
-    """Return the distribution of the plugin in a package, otherwise peekbench itself."""
-    for point in entry_points(group="peekbench"):
-        if point.dist and point.module.partition(".")[0] == package:
-            return point.dist
-    return distribution("peekbench")

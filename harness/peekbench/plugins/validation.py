@@ -26,7 +26,8 @@ from peekbench.plugins.entries import (
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.names import SESSION, is_code
 from peekbench.plugins.protocols import Options, is_estimator
-from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
+from peekbench.plugins.references import find_reference, iterate_callables
+from peekbench.plugins.source_files import REFERENCE
 
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""
@@ -127,8 +128,9 @@ def check_entry(entry: Entry, hook: str) -> None:
 
 def _find_errors(entry: Entry) -> Iterator[str]:
     for name, function in iterate_callables(entry):
-        if (reference := find_reference(function)) and (error := find_reference_error(reference)):
-            yield f"{name} {error}: {reference.target!r}"
+        reference = find_reference(function)
+        if reference and not REFERENCE.fullmatch(reference.target):
+            yield f"{name} is {reference.target!r}, which is not of the form 'package.module:function'"
         if not callable(function):
             yield f"{name} is {function!r}; give a function, or a reference such as 'package.module:function'"
     options: Any = getattr(entry, "options", Options)
