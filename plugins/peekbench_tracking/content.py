@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from zlib import crc32
 
 from peekbench import Analysis
 from peekbench.records import RunStarted, TrialFinished, Verdict
@@ -31,19 +30,6 @@ def _allowed(part: str) -> str:
     return FORBIDDEN.sub("_", part)[:MAX_NAME].strip(" .") or "_"
 
 
-def distinct(name: str) -> str:
-    """Return the allowed form of a name that a user chose. Other names have another form, which ends with a hash.
-
-    Examples
-    --------
-    >>> distinct("bert-base"), distinct("bert/base"), distinct("bert:base")
-    ('bert-base', 'bert_base-45b2042e', 'bert_base-edb21cdc')
-    """
-    if _allowed(name) == name:
-        return name
-    return f"{_allowed(name)[: MAX_NAME - 9]}-{crc32(name.encode('utf-8', 'surrogatepass')):08x}"
-
-
 def describe_settings(spec: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings of a spec that readers compare between runs, by name.
 
@@ -62,8 +48,7 @@ def describe_settings(spec: Mapping[str, Any]) -> dict[str, str]:
         elif key in ("tasks", "methods"):
             settings[key] = ", ".join(str(component["name"]) for component in value)
             for component in value if key == "methods" else ():
-                prefix = distinct(component["name"])
-                settings |= {f"{prefix}.{name}": str(part) for name, part in component["options"].items()}
+                settings |= {f"{component['name']}.{name}": str(part) for name, part in component["options"].items()}
     return settings
 
 
@@ -86,7 +71,7 @@ class TrialNumbers:
         self._num_failed += event.failed
         draw = event.trial.draw
         sizes = (f"{draw.num_train}-{draw.num_test}",) if self._has_sizes else ()
-        of_trial = (distinct(event.trial.method), distinct(draw.task), *sizes)
+        of_trial = (event.trial.method, draw.task, *sizes)
         numbers: dict[str, float | None] = {
             "trials/done": event.number,
             "trials/share": event.number / max(1, event.planned),
@@ -100,9 +85,7 @@ class TrialNumbers:
                 numbers[join_names(*of_trial, effect)] = score - other
         for name, result in event.arms.items():
             numbers[join_names(*of_trial, "seconds", name)] = result.fit_seconds + result.predict_seconds
-            numbers |= {
-                join_names(*of_trial, distinct(metric), name): value for metric, value in result.metrics.items()
-            }
+            numbers |= {join_names(*of_trial, metric, name): value for metric, value in result.metrics.items()}
         return _finite(numbers)
 
 
@@ -110,7 +93,7 @@ def describe_verdicts(analysis: Analysis) -> dict[str, float]:
     """Return the estimates of an analysis and the limits of their intervals, by name."""
     return _finite(
         {
-            join_names(analysis.name, verdict.effect, distinct(verdict.method), name): value
+            join_names(analysis.name, verdict.effect, verdict.method, name): value
             for verdict in analysis.verdicts
             for name, value in zip(LIMITS, (verdict.estimate.mean, *verdict.estimate.limits), strict=True)
         }
@@ -123,7 +106,7 @@ def describe_decisions(analysis: Analysis) -> dict[str, str]:
 
 
 def _decision_name(analysis: Analysis, verdict: Verdict) -> str:
-    return join_names(analysis.name, verdict.effect, distinct(verdict.method), "decision")
+    return join_names(analysis.name, verdict.effect, verdict.method, "decision")
 
 
 def result_tables(analysis: Analysis) -> Iterator[tuple[str, list[str], Sequence[Sequence[Any]]]]:

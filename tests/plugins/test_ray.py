@@ -272,11 +272,8 @@ def test_wrong_addresses_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(PeekbenchError, match=r"address: no Ray cluster answers at 127.0.0.1:\d+ .*refused"):
             find_address(f"127.0.0.1:{unused.getsockname()[1]}")
-    for wrong in ("ray://10.0.0.1:10001", "10.0.0.1", "10.0.0.1:port", ":6379"):
-        with pytest.raises(PeekbenchError, match=r"executor.options.address: .*such as 10.0.0.1:6379"):
-            find_address(wrong)
     monkeypatch.setenv("RAY_ADDRESS", "nowhere")
-    with pytest.raises(PeekbenchError, match=r"\$RAY_ADDRESS: nowhere is not an address"):
+    with pytest.raises(PeekbenchError, match="no Ray cluster answers at nowhere .*such as 10.0.0.1:6379"):
         find_address("auto")
 
 

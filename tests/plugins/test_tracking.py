@@ -18,9 +18,7 @@ from peekbench_testing import sample_events
 from peekbench_tracking.content import (
     TrialNumbers,
     describe_decisions,
-    describe_settings,
     describe_verdicts,
-    distinct,
     result_tables,
 )
 
@@ -120,12 +118,3 @@ def test_analyses_are_described_without_numbers_that_are_missing() -> None:
     assert describe_decisions(analysis) == {"summary/bias/lsa/decision": "equivalent"}
     ((name, columns, rows),) = result_tables(analysis)
     assert (name, columns, rows) == ("summary/Bias_ by task", ["task", "bias", "bias (2)"], table.rows)
-
-
-def test_names_that_differ_only_in_forbidden_characters_stay_apart() -> None:
-    names = ["a/b", "a:b", "a_b", "x" * 120, "x" * 121]
-    assert len({distinct(name) for name in names}) == len(names)
-    assert distinct("a_b") == "a_b"
-    methods = [{"name": name, "options": {"size": number}} for number, name in enumerate(names)]
-    settings = describe_settings({"methods": methods})
-    assert [settings[f"{distinct(name)}.size"] for name in names] == ["0", "1", "2", "3", "4"]
