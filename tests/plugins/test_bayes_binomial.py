@@ -27,8 +27,8 @@ from peekbench_bayes.posterior import summarize
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
 
-HAS_BAMBI = importlib.util.find_spec("bambi") is not None and importlib.util.find_spec("nutpie") is not None
-needs_bambi = pytest.mark.skipif(not HAS_BAMBI, reason="peekbench[bambi] is not installed")
+HAS_MCMC = importlib.util.find_spec("nutpie") is not None
+needs_mcmc = pytest.mark.skipif(not HAS_MCMC, reason="peekbench[mcmc] is not installed")
 
 
 @pytest.mark.parametrize(("preset", "slope_sd"), [("paper", 0.0), ("random_slopes", 0.1)])
@@ -116,18 +116,18 @@ def test_misspecified_binomial_models_give_no_verdict(simulate: Simulate) -> Non
     assert analyze(results, effects=["bias"]).warnings == ()
 
 
-def test_default_engines_do_not_need_bambi(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("arviz", "bambi", "nutpie", "pymc"):
+def test_default_engines_do_not_need_mcmc(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("arviz", "nutpie", "pymc"):
         monkeypatch.setitem(sys.modules, name, None)
     results = simulate(0.0, subsamples=5)
     for preset in ("calibrated", "paper", "random_slopes"):
         assert analyze(results, preset=preset, draws=100, effects=["bias"]).verdicts
 
 
-@pytest.mark.skipif(HAS_BAMBI, reason="peekbench[bambi] is installed")
-def test_error_for_missing_bambi_names_the_extra(simulate: Simulate) -> None:
-    with pytest.raises(SpecError, match=r"pip install 'peekbench\[bambi\]'"):
-        analyze(simulate(0.0, subsamples=3), preset="paper", engine="bambi")
+@pytest.mark.skipif(HAS_MCMC, reason="peekbench[mcmc] is installed")
+def test_error_for_missing_mcmc_names_the_extra(simulate: Simulate) -> None:
+    with pytest.raises(SpecError, match=r"pip install 'peekbench\[mcmc\]'"):
+        analyze(simulate(0.0, subsamples=3), preset="paper", engine="mcmc")
 
 
 def test_grid_covers_the_posterior_of_the_sds() -> None:
@@ -139,20 +139,20 @@ def test_grid_covers_the_posterior_of_the_sds() -> None:
     assert weights[outermost].max() < 0.02
 
 
-@needs_bambi
+@needs_mcmc
 @pytest.mark.parametrize("preset", [pytest.param("paper", marks=pytest.mark.simulation), "random_slopes"])
 def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
-    from peekbench_bayes.mcmc import fit_with_bambi
+    from peekbench_bayes.mcmc import fit_with_mcmc
 
     arms = bias_arms(simulate_binomial(0.1, 0.1 if preset == "random_slopes" else 0.0, tasks=8, subsamples=8))
     options = Hierarchical(preset=preset, draws=250)
-    fast, reference = (summarize(fit(arms, options).average, 0.89) for fit in (fit_counts, fit_with_bambi))
+    fast, reference = (summarize(fit(arms, options).average, 0.89) for fit in (fit_counts, fit_with_mcmc))
     assert (fast.mean, fast.low, fast.high) == pytest.approx(
         (reference.mean, reference.low, reference.high), abs=0.2 * fast.standard_error
     )
 
 
-@needs_bambi
+@needs_mcmc
 def test_posterior_is_saved_as_netcdf(simulate: Simulate, tmp_path: Path) -> None:
     arviz = pytest.importorskip("arviz")
     analysis = analyze(simulate(0.0, subsamples=5), draws=100, save_posterior=True, effects=["bias"])
