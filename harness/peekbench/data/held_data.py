@@ -241,7 +241,9 @@ class _Reader:
             extra, _, groups = (*extra, None)[:3]
         frame = as_frame(extra)
         if isinstance(frame, pd.DataFrame):
-            columns = list(getattr(dataset.inputs, "columns", [self.text]))
+            columns = [self.text]
+            if dataset.input_kind == "features":
+                columns = list(getattr(dataset.inputs, "columns", frame.columns))
             self._check_columns(columns, list(frame.columns))
             groups = frame.get(self.group, groups)
             extra = frame[columns]
