@@ -101,18 +101,6 @@ def test_defects_are_found_before_a_run(encoder: Path, tmp_path: Path, monkeypat
         prefetch(options=options, folders=folders)
 
 
-def test_a_file_that_cannot_be_written_is_one_warning(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    vectors = {hash_texts(["a"])[0]: np.zeros(4, dtype=np.float32)}
-    with pytest.warns(UserWarning, match=f"{tmp_path / 'file'}.*make the folder writable") as warned:
-        VectorFile(tmp_path / "file" / "vectors.sqlite").write(vectors)
-        VectorFile(tmp_path / "file" / "others.sqlite").write(vectors)
-    (tmp_path / "folder.sqlite").mkdir()
-    with pytest.warns(UserWarning, match="unable to open"):
-        VectorFile(tmp_path / "folder.sqlite").write(vectors)
-    assert len(warned) == 1
-
-
 def test_arrays_are_refused(make_embedder: Callable[..., Embedder]) -> None:
     with pytest.raises(DataError, match="a sentence encoder takes texts"):
         make_embedder()(np.eye(2))

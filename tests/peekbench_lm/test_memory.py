@@ -60,13 +60,6 @@ def test_estimates_are_of_the_right_size(
     assert least * GB <= estimate_memory(parsed, folders) <= most * GB
 
 
-def test_a_model_of_an_unknown_form_has_no_estimate(tmp_path: Path, folders: Folders) -> None:
-    (tmp_path / "bert" / "model.safetensors").unlink()
-    save_shape(tmp_path / "other", 1000, {"width": 8})
-    for name in ("bert", "other", "missing"):
-        assert estimate_memory(Tapt(model=f"./{name}"), folders) == 0
-
-
 @pytest.mark.parametrize("has_cuda", [True, False])
 def test_methods_ask_for_a_gpu_if_torch_can_use_one(
     has_cuda: bool, folders: Folders, monkeypatch: pytest.MonkeyPatch
@@ -82,9 +75,3 @@ def test_methods_ask_for_a_gpu_if_torch_can_use_one(
     automatic = ask("auto")
     assert (automatic.gpus, automatic.is_gpu_optional) == (has_cuda, has_cuda)
     assert ask("cpu") == Resources(cpus=2)
-
-
-def test_the_build_of_torch_is_read_without_importing_it() -> None:
-    import torch
-
-    assert provision.has_cuda() == (torch.version.cuda is not None)

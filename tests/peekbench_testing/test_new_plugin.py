@@ -77,16 +77,3 @@ def test_wrong_names_are_errors(name: str, message: str) -> None:
     with pytest.raises(PeekbenchError) as caught:
         make_plugin("method", name)
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("metods", "did you mean method?"),
-        ("dataset", "choose from: analysis, executor, format, method, observer, renderer, source"),
-    ],
-)
-def test_wrong_kinds_are_errors(kind: str, message: str) -> None:
-    with pytest.raises(PeekbenchError) as caught:
-        make_plugin(kind, "fine")
-    assert message in str(caught.value)

@@ -16,12 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from peekbench import load_dataset
-from peekbench.errors import DataError, PluginError
-from peekbench.execution.work import SpecWork
+from peekbench.errors import DataError
 from peekbench.records.data import Labeled
-from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.spec.experiment import make_spec
 from peekbench_classic import tfidf
 from peekbench_testing import Case, check_entry, make_case
 
@@ -29,14 +26,6 @@ HAS_GENSIM = importlib.util.find_spec("gensim") is not None
 needs_gensim = pytest.mark.skipif(not HAS_GENSIM, reason="the extra 'word2vec' is not installed")
 WORD2VEC = pytest.param("classic.word2vec", marks=needs_gensim)
 METHODS = ["classic.lsa", "classic.self_training", WORD2VEC]
-
-
-@pytest.mark.skipif(HAS_GENSIM, reason="gensim is installed")
-def test_a_missing_library_is_an_error_that_names_its_extra(tmp_path: Path) -> None:
-    spec = make_component(MethodSpec, "classic.word2vec")
-    case = make_case("classic.word2vec", spec.entry, spec.options, tmp_path)
-    with pytest.raises(PluginError, match=r"install gensim with `pip install 'peekbench\[word2vec\]'`"):
-        case.predict(None)
 
 
 @pytest.mark.slow
@@ -67,46 +56,9 @@ def test_texts_without_words_are_an_error(use: str, tmp_path: Path) -> None:
                 wordless.predict(unlabeled)
 
 
-@pytest.mark.parametrize(
-    ("use", "text", "message"),
-    [
-        ("classic.lsa", "一二三四五六七八九十一二三四五六七", "only one word of two or more letters or digits"),
-        ("classic.lsa", "word", "only one word of two or more letters or digits"),
-        pytest.param(
-            "classic.word2vec",
-            "一二三四五六七八九十一二三四五六七",
-            "no word of two to fifteen letters",
-            marks=needs_gensim,
-        ),
-        pytest.param("classic.word2vec", "12 345", "no word of two to fifteen letters", marks=needs_gensim),
-    ],
-)
-def test_error_describes_the_words_of_each_method(use: str, text: str, message: str, tmp_path: Path) -> None:
-    spec = make_component(MethodSpec, use)
-    case = make_case(use, spec.entry, spec.options, tmp_path)
-    wordless = replace(case, train=Labeled(tuple(text for _ in case.train.inputs), case.train.labels))
-    with pytest.raises(DataError, match=message):
-        wordless.predict(None)
-
-
-@pytest.mark.parametrize("use", METHODS)
-def test_train_texts_without_words_get_the_shares_of_their_classes(use: str, tmp_path: Path) -> None:
-    """Where the unlabeled texts have words, there is nothing to learn, but something to answer."""
-    spec = make_component(MethodSpec, use)
-    case = make_case(use, spec.entry, spec.options, tmp_path)
-    wordless = replace(case, train=Labeled(tuple("a !" for _ in case.train.inputs), case.train.labels))
-    assert wordless.predict(case.unlabeled) == pytest.approx(1 / 3, abs=1e-6)
-
-
 def _labels_of(texts: Any) -> Any:
     """Return the labels of texts from `peekbench_testing.sample_texts`, whose classes alternate."""
     return np.array([int(text.rpartition("number")[2]) % 3 for text in texts])
-
-
-def test_lsa_limits_components_to_the_rank_of_the_texts(tmp_path: Path) -> None:
-    spec = make_component(MethodSpec, "classic.lsa", {"num_components": 10_000})
-    case = make_case("classic.lsa", spec.entry, spec.options, tmp_path)
-    assert case.fit(None).metrics["explained_variance"] == pytest.approx(1)
 
 
 def test_lsa_with_the_words_of_train_ignores_all_others(tmp_path: Path) -> None:
@@ -160,54 +112,3 @@ def test_self_training_with_hard_labels_equals_scikit_learn(real_case: Case) -> 
     model.fit(vectorizer.transform(texts), [*case.train.labels, *[-1] * len(case.unlabeled)])
     expected = model.predict_proba(vectorizer.transform(case.test))
     assert case.predict(case.unlabeled) == pytest.approx(expected, abs=1e-4)
-
-
-def test_low_temperature_sharpens_soft_labels(tmp_path: Path) -> None:
-    entropies = []
-    for temperature in (0.25, 1.0):
-        spec = make_component(MethodSpec, "classic.self_training", {"temperature": temperature})
-        case = make_case("classic.self_training", spec.entry, spec.options, tmp_path)
-        entropies.append(case.fit(case.unlabeled).metrics["soft_label_entropy"])
-    assert entropies[0] < entropies[1]
-
-
-def test_very_low_temperature_gives_hard_labels(tmp_path: Path) -> None:
-    """Probabilities to the power of 100,000 underflow; their ratios do not."""
-    spec = make_component(MethodSpec, "classic.self_training", {"temperature": 1e-5})
-    case = make_case("classic.self_training", spec.entry, spec.options, tmp_path)
-    assert case.fit(case.unlabeled).metrics["soft_label_entropy"] == pytest.approx(0, abs=1e-3)
-    case.predict(case.unlabeled)
-
-
-@needs_gensim
-def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_path: Path) -> None:
-    spec = make_component(MethodSpec, "classic.word2vec")
-    case = make_case("classic.word2vec", spec.entry, spec.options, tmp_path)
-    probabilities = case.fit(case.unlabeled).predict(("zzz qqq", "", "unheard"))
-    assert np.allclose(probabilities, probabilities[0])
-    assert probabilities.sum(axis=1) == pytest.approx(1)
-
-
-@pytest.mark.slow
-def test_lsa_with_few_components_is_biased_on_real_text(tmp_path: Path) -> None:
-    """An SVD fitted on the test texts has a bias well above its standard error."""
-    spec = make_spec(
-        {
-            "name": "lsa",
-            "seed": 2024,
-            "tasks": ["docstrings.stdlib"],
-            "methods": ["classic.lsa"],
-            "design": {"num_train": 50, "num_test": 200, "num_subsamples": 50},
-            "arms": ["extra", "test"],
-        },
-        folder=tmp_path,
-    )
-    worker = SpecWork(spec)
-    biases = []
-    for subsample in range(50):
-        item = WorkItem((Trial(Draw("docstrings.stdlib", 50, 200, subsample), "classic.lsa"),), has_base=False)
-        (outcome,) = worker(item)
-        assert isinstance(outcome, TrialResult)
-        extra, test = outcome.arms
-        biases.append(test.score - extra.score)
-    assert np.mean(biases) > 2.5 * np.std(biases, ddof=1) / np.sqrt(len(biases))

@@ -22,7 +22,6 @@ from sklearn.semi_supervised import LabelPropagation
 
 from peekbench.errors import DataError
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench_embedding import label_propagation
 from peekbench_embedding.fixed_encoder import estimate_moments
 from peekbench_embedding.label_propagation import make_graph
 from peekbench_encoders.embeddings import Embedder
@@ -169,27 +168,6 @@ def test_label_propagation_equals_scikit_learn(
     nearest = cdist(test[:2], unlabeled).argmin(axis=1)
     assert predictor.predict(case.test[:2]) == pytest.approx(known[len(train) + nearest], abs=1e-5)
     assert predictor.predict(mixed)[1:6] == pytest.approx(expected[1:6], abs=1e-5)
-
-
-def test_label_propagation_without_weights_recommends_a_smaller_gamma() -> None:
-    train, labels = np.array([[0.0, 0.0], [1e-3, 0.0]]), np.array([0, 1])
-    far = np.array([[5.0, 0.0], [5.0, 1.0]])
-    with pytest.raises(DataError, match="gamma.*choose a smaller gamma"):
-        make_graph(train, labels, far, 2, 3.0)
-    with pytest.raises(DataError, match="gamma.*choose a smaller gamma"):
-        make_graph(train, labels, far[:0], 2, 3.0).insert(far)
-    assert np.allclose(make_graph(train, labels, far, 2, 1e-7).labels.sum(axis=1), 1)
-
-
-@pytest.mark.parametrize("limit", [0, 2, 100])
-def test_shifted_systems_are_solved_by_both_algorithms(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_propagation, "MAX_ITERATIONS", limit)
-    generator = np.random.default_rng(0)
-    root = generator.normal(size=(12, 20))
-    matrix, shifts = root @ root.T, generator.exponential(10, size=(5, 12)) ** 3
-    shifts[1] = 0
-    expected = [np.linalg.solve(matrix + np.diag(shift), shift) for shift in shifts]
-    assert np.allclose(label_propagation.solve_shifted(matrix, shifts), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_the_rule_of_the_documentation_is_that_of_label_propagation(

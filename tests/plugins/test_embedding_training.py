@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("sentence_transformers", reason="the extra 'embeddings' is not installed")
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,8 @@ from sentence_transformers.sentence_transformer.losses import (
     DenoisingAutoEncoderLoss,
     MultipleNegativesRankingLoss,
 )
-from small_models import SENTENCES, max_difference, save_encoder, save_model, weights
+from small_models import SENTENCES, max_difference, save_encoder, weights
 
-from peekbench import DataError, PeekbenchError
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench_embedding import training_methods, tsdae
 from peekbench_embedding.options import SimcseTraining, TsdaeTraining
@@ -166,25 +164,7 @@ def test_embeddings_are_those_of_sentence_transformers(folder: Path) -> None:
     assert not np.allclose(encoder.embed_texts(TEXTS, "query: ", 512), expected, atol=1e-3)
 
 
-def test_a_prompt_that_pooling_omits_is_refused(tmp_path: Path) -> None:
-    folder = save_encoder(tmp_path)
-    config = {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True, "include_prompt": False}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
-    encoder = load(folder)
-    expected = library(folder).encode(TEXTS, show_progress_bar=False)
-    assert np.allclose(encoder.embed_texts(TEXTS, None, 512), expected, atol=1e-6)
-    with pytest.raises(DataError, match="'query: '.*omits the prompt"):
-        encoder.embed_texts(TEXTS, "query: ", 512)
-
-
 # Training
-
-
-@pytest.mark.parametrize(("number", "sizes"), [(1, [1]), (5, [5]), (6, [4, 2]), (8, [4, 4]), (9, [4, 5])])
-def test_simcse_has_no_batch_without_negative_examples(number: int, sizes: list[int]) -> None:
-    batches = training_methods.split_order(np.arange(number), 4)
-    assert [len(batch) for batch in batches] == sizes
-    assert np.array_equal(np.concatenate(batches), np.arange(number))
 
 
 def test_training_learns_and_restore_undoes_it(folder: Path) -> None:
@@ -204,36 +184,6 @@ def test_training_learns_and_restore_undoes_it(folder: Path) -> None:
     losses = tsdae.train_tsdae(encoder, words, TsdaeTraining(epochs=4, learning_rate=3e-3), seed=0).losses
     assert losses[-1] < losses[0] - 0.5
     assert max_difference(weights(encoder), before) > 0
-
-
-def test_the_decoder_reads_the_embedding(folder: Path) -> None:
-    encoder = load(folder)
-    decoder = Decoder(encoder, seed=1)
-    decoder.network.eval()
-    encoder.network.eval()
-    (words,) = tsdae.split_words(encoder, TEXTS[:1], None, 32)
-    losses = [
-        mean_loss(encoder, tsdae.make_batch(encoder, decoder, [words], [source], seed=1))
-        for source in (list(words.ids), list(words.ids[:3]))
-    ]
-    assert losses[0] != losses[1]
-
-
-def test_a_batch_that_cannot_be_split_names_the_remedy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = load(folder)
-
-    def embed(self: SentenceEncoder, part: Any) -> Any:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(SentenceEncoder, "embed", embed)
-    with pytest.raises(PeekbenchError, match="a batch of 16 texts .* smaller batch_size"):
-        training_methods.train_simcse(encoder, token_ids(encoder), SimcseTraining(epochs=1), seed=0)
-
-
-def test_an_architecture_without_a_decoder_is_an_error(tmp_path: Path) -> None:
-    encoder = load(save_model("distilbert", tmp_path))
-    with pytest.raises(DataError, match=r"no decoder with cross-attention for the architecture distilbert"):
-        Decoder(encoder, seed=1)
 
 
 # Words, pairs and pseudo-labels

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +11,14 @@ import pytest
 import torch
 from process_checks import check_in_this_process
 from small_models import KINDS, SENTENCES, save_model
-from stored_scores import find_wrong_scores
 from transformers import BertConfig, BertForPreTraining, BertForSequenceClassification
 
-from peekbench import DataError, Dataset, Folders, PeekbenchError, load_results
+from peekbench import Dataset
 from peekbench.errors import SpecError
-from peekbench.execution.runner import run
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
+from peekbench.spec.experiment import load_spec
 from peekbench_finetune.classification import Classifier, pool
 from peekbench_finetune.options import Classification
-from peekbench_lm import extras, provision
 from peekbench_lm.fit import language_models
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
@@ -55,9 +49,6 @@ def case_of(use: str, folder: Path, tmp_path: Path, **options: Any) -> Case:
     spec = make_component(MethodSpec, use, {"model": str(folder), **QUICK, **options})
     return make_case(use, spec.entry, spec.options, tmp_path, SUBJECTS)
 
-
-WORDS = ("rabbit", "minister", "plays", "spring")
-"""Labels of texts that contain them."""
 
 # The class is the subject of the sentence: 64 sentences of each class, twice.
 SUBJECTS = Dataset(
@@ -256,29 +247,6 @@ def test_sets_of_labels_are_learned_as_by_a_plain_loop(tmp_path: Path) -> None:
     np.testing.assert_allclose(classifier.predict(texts, 64), expected.sigmoid(), atol=1e-4)
 
 
-def test_runs_score_sets_of_labels(tmp_path: Path) -> None:
-    rows = [{"text": text, "label": [word for word in text.split() if word in WORDS]} for text in SENTENCES]
-    (tmp_path / "texts.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    classification = {"epochs": 10, "batch_size": 8, "learning_rate": 1e-2, "pooling": "mean"}
-    model = save_model("gpt2", tmp_path / "own", dropout=0.0)
-    options = QUICK | {"model": str(model), "score_texts": True, "classification": classification}
-    spec = make_spec(
-        {
-            "name": "sets",
-            "tasks": [{"use": "files", "name": "sets", "options": {"path": "texts.jsonl"}}],
-            "methods": [{"use": "finetune.overtrain", "options": options}],
-            "design": {"num_train": 80, "num_test": 30, "num_subsamples": 1},
-            "executor": {"use": "local", "options": {"in_process": True}},
-        },
-        folder=tmp_path,
-    )
-    summary = run(spec)
-    assert (summary.finished, summary.failed) == (1, 0)
-    results = load_results(summary.store)
-    assert (results["micro_f1"] > 0.8).all(), results["micro_f1"].tolist()
-    assert results["bits_per_byte"].notna().all()
-
-
 @pytest.mark.slow
 def test_pretraining_can_discard_the_pooler_as_in_the_study(folder_with_pooler: Path, tmp_path: Path) -> None:
     def predictions(adapts: bool, head: str, discards: bool) -> Any:
@@ -293,99 +261,6 @@ def test_pretraining_can_discard_the_pooler_as_in_the_study(folder_with_pooler: 
     assert not np.allclose(predictions(True, "bert", False), new)
     assert np.array_equal(predictions(True, "bert", True), new)
     assert np.array_equal(predictions(False, "bert", True), predictions(False, "bert", False))
-
-
-def test_missing_pooler_is_an_error_before_the_first_trial(folder: Path) -> None:
-    options: Any = {"model": str(folder), "classification": {"head": "bert"}}
-    method: Any = make_component(MethodSpec, "finetune.tapt", options)
-    with pytest.raises((DataError, SpecError), match=r"write `head: linear`|a masked language model"):
-        provision.prefetch(options=method.options, folders=Folders(folder, folder))
-
-
-@pytest.mark.slow
-def test_reduced_micro_batch_size_is_a_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    head = {"classification": {"epochs": 6, "learning_rate": 1e-2, "head": "bert_new_pooler"}}  # with dropout
-    case = case_of("finetune.tapt", save_model("bert", tmp_path / "own"), tmp_path, **head)
-    expected = case.predict(case.unlabeled)
-    original = LanguageModel.hidden
-
-    def hidden(self: LanguageModel, part: Any) -> Any:
-        if len(part.lengths) > 4:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return original(self, part)
-
-    monkeypatch.setattr(LanguageModel, "hidden", hidden)
-    predictor = case.fit(case.unlabeled)
-    assert predictor.metrics["micro_batch_size"] == 4
-    assert np.allclose(predictor.predict(case.test), expected, atol=1e-4)
-
-
-def spec_of(folders: Sequence[Path], executor: dict[str, Any], name: str) -> ExperimentSpec:
-    exceptions = {"toy.words": {"classification": {"epochs": 1}}}
-    return make_spec(
-        {
-            "name": name,
-            "tasks": ["toy.words", {"use": "toy.words", "name": "again"}],
-            "methods": [
-                {
-                    "use": f"finetune.{use}",
-                    "name": f"{folder.name}-{use}",
-                    "options": {"model": str(folder), **QUICK, "score_texts": folder.name == "gpt2"},
-                    "by_task": exceptions,
-                }
-                for folder in folders
-                for use in ("tapt", "overtrain")
-            ],
-            "design": {"num_train": 12, "num_test": 10, "num_subsamples": 1},
-            "executor": {"use": "local", "options": executor},
-        },
-        folder=folders[0].parent,
-    )
-
-
-@pytest.mark.slow
-def test_runs_give_the_same_results_here_and_in_several_workers(tmp_path: Path) -> None:
-    folders = [save_model(name, tmp_path / name) for name in ("bert", "gpt2")]
-    tables = []
-    for name, executor in (("here", {"in_process": True}), ("workers", {"workers": 2})):
-        summary = run(spec_of(folders, executor, name))
-        assert (summary.finished, summary.failed) == (8, 0)
-        with sqlite3.connect(summary.store) as store:
-            arms = dict(store.execute("SELECT arm, count(*) FROM arms GROUP BY arm").fetchall())
-            (session,) = store.execute("SELECT provenance FROM sessions").fetchone()
-            (metrics,) = store.execute(
-                "SELECT metrics FROM arms JOIN draws ON arms.draw = draws.id WHERE arm = 'extra' AND task = 'toy.words'"
-            ).fetchone()
-        assert arms == {"base": 4, "extra": 8, "test": 8}, "the methods of a model share the base arm"
-        assert json.loads(session)["methods"]["bert-tapt"]["sha256"]
-        assert "classification_loss" in json.loads(metrics)
-        assert find_wrong_scores(summary.store) == []
-        table = load_results(summary.store)
-        has_bits = table["method"].str.startswith("gpt2")
-        assert (table["bits_per_byte"].notna() == has_bits).all()
-        bits = table[has_bits].groupby("arm")["bits_per_byte"].mean()
-        assert bits["test"] < bits["extra"] < bits["base"]
-        tables.append(table[["task", "method", "subsample", "arm", "num_correct", "log_loss", "bits_per_byte"]])
-    assert tables[0].equals(tables[1])
-
-
-def test_missing_libraries_are_an_error_before_the_first_trial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "LIBRARIES", {"lm": ("torch", "no_such_library")})
-    with pytest.raises(PeekbenchError, match=r"language models need no_such_library: `pip install 'peekbench\[lm\]'`"):
-        run(spec_of([folder], {"workers": 1}, "bare"))
-
-
-def test_errors_about_options_name_the_option() -> None:
-    with pytest.raises(SpecError, match=r"pretraining.*epochs"):
-        make_component(MethodSpec, "finetune.tapt", {"model": "x", "pretraining": {"epochs": 0}})
-    with pytest.raises(SpecError, match="model"):
-        make_component(MethodSpec, "finetune.tapt", {})
-    with pytest.raises(SpecError, match="remove `pooling`"):
-        make_component(
-            MethodSpec, "finetune.tapt", {"model": "x", "classification": {"head": "bert", "pooling": "mean"}}
-        )
-    with pytest.raises(SpecError, match="discards_pooler: head: linear"):
-        make_component(MethodSpec, "finetune.tapt", {"model": "x", "pretraining": {"discards_pooler": True}})
 
 
 @pytest.mark.parametrize(

@@ -129,10 +129,6 @@ def test_long_prompts_lose_their_beginning(folder: Path, run_method: Callable[..
         encoder.complete("The engine", "follows " * 20)
 
 
-def test_an_empty_prompt_has_an_answer(run_method: Callable[..., Predictor]) -> None:
-    assert isinstance(run_method("prompt").predict([""])[0], str)
-
-
 def test_impossible_sizes_are_refused(run_method: Callable[..., Predictor]) -> None:
     with pytest.raises(SpecError, match=r"answers.max_tokens: 64 leaves no room for a prompt in a context of 64"):
         run_method("prompt", answers={"max_tokens": 64})
@@ -184,25 +180,11 @@ def test_supervised_training_learns_the_references(run_method: Callable[..., Pre
     assert predictor.metrics["share_unfinished"] == 0
 
 
-def test_examples_precede_prompts(run_method: Callable[..., Predictor]) -> None:
-    answers = {"max_tokens": 5, "temperature": 1.0}
-    predictors = [run_method("prompt", num_examples=number, answers=answers) for number in (0, 2, 2)]
-    alone, *with_examples = (predictor.predict(PROMPTS[:2]) for predictor in predictors)
-    assert with_examples[0] == with_examples[1] != alone
-
-
 def test_answers_of_a_model_that_diverged_are_refused(run_method: Callable[..., Predictor]) -> None:
     training = {"epochs": 3, "learning_rate": 1e30, "max_gradient_norm": 0}
     predictor = run_method("supervised", finetuning=training)
     with pytest.raises(DataError, match="NaN, as after a training that diverged; choose a smaller learning_rate"):
         predictor.predict(PROMPTS)
-
-
-def test_contradictory_options_are_refused() -> None:
-    with pytest.raises(ValueError, match="set `temperature`"):
-        options.Answers(num_samples=4)
-    with pytest.raises(ValueError, match="needs no examples"):
-        options.MajorityVote(model="./x", num_examples=2, finetuning={})
 
 
 class PlainModel:

@@ -17,7 +17,6 @@ from small_models import SENTENCES, save_model
 from peekbench import Dataset, Labeled
 from peekbench.errors import SpecError
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.spec.experiment import load_spec
 from peekbench_lm.language_model import LanguageModel
 from peekbench_prompting.fit import CONTENT_FREE
 from peekbench_prompting.frame import frame_prompt
@@ -68,18 +67,6 @@ def test_scores_match_the_reference_implementation(normalization: str, folder: P
     assert np.ptp(expected, axis=1).min() > 1e-3, "the classes differ"
 
 
-@pytest.mark.parametrize("normalization", ["mean", "sum"])
-def test_scores_of_stories260k_match_the_reference_implementation(normalization: str, tmp_path: Path) -> None:
-    folder = ROOT.parent / "shared" / "data" / "models" / "stories260K"
-    if not folder.is_dir():
-        pytest.skip("the model stories260K is not available next to the repository")
-    case = make_method_case("prompting.zero_shot", folder, tmp_path, scoring={"normalization": normalization})
-    texts = list(case.test[:4])
-    probabilities = case.fit(None).predict(texts)
-    expected = reference_probabilities(folder, texts, case.task, normalization)
-    assert np.abs(np.log(probabilities) - np.log(expected)).max() < 1e-4
-
-
 def test_prior_correction_divides_by_the_scores_of_content_free_texts(gpt2: Path, tmp_path: Path) -> None:
     case = make_method_case("prompting.zero_shot", gpt2, tmp_path)
     plain = case.fit(None)
@@ -117,50 +104,6 @@ def test_batch_calibration_divides_by_the_mean_probabilities_of_the_unlabeled_te
     assert np.allclose(predictor.predict(texts), odds / odds.sum(1, keepdims=True), atol=1e-5)
     assert predictor.metrics["smallest_prior"] == pytest.approx(prior.min(), rel=1e-4)
     assert predictor.metrics["largest_prior"] == pytest.approx(prior.max(), rel=1e-4) != prior.min()
-
-
-def test_unlabeled_texts_have_no_effect(gpt2: Path, tmp_path: Path) -> None:
-    for use in ("prompting.zero_shot", "prompting.few_shot"):
-        case = make_method_case(use, gpt2, tmp_path)
-        assert np.array_equal(case.predict(None), case.predict(case.unlabeled))
-
-
-def test_metrics_are_recorded(gpt2: Path, tmp_path: Path) -> None:
-    case = make_method_case("prompting.zero_shot", gpt2, tmp_path, context_length=400)
-    predictor = case.fit(None)
-    assert "loading_seconds" in predictor.metrics
-    predictor.predict([*case.test[:3], "xyz " * 250])
-    assert predictor.metrics["share_cut"] == 0.25
-    assert predictor.metrics["scoring_seconds"] > 0
-    assert predictor.metrics["peak_memory_mb"] > 0
-    assert predictor.metrics["share_scored_by_tree"] == 1
-    assert "micro_batch_size" not in predictor.metrics
-
-
-def test_metrics_record_a_model_without_tree_attention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = make_method_case("prompting.zero_shot", save_model("gpt2", tmp_path / "no_trees", positions=512), tmp_path)
-    monkeypatch.setattr(LanguageModel, "as_mask", lambda self, sees: torch.ones_like(sees))
-    predictor = case.fit(None)
-    predictor.predict(case.test[:3])
-    assert predictor.metrics["share_scored_by_tree"] == 0
-
-
-def test_running_out_of_memory_does_not_change_scores(
-    gpt2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case = make_method_case("prompting.zero_shot", save_model("gpt2", tmp_path / "own", positions=512), tmp_path)
-    expected = case.predict(None)
-    original = torch.Tensor.logsumexp
-
-    def logsumexp(self: torch.Tensor, *arguments: Any) -> Any:
-        if len(self) > 5:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return original(self, *arguments)
-
-    monkeypatch.setattr(torch.Tensor, "logsumexp", logsumexp)
-    predictor = case.fit(None)
-    assert np.allclose(predictor.predict(case.test), expected, atol=1e-5)
-    assert predictor.metrics["micro_batch_size"] == 4
 
 
 def test_few_shot_examples_cover_all_classes_in_random_order(gpt2: Path, tmp_path: Path) -> None:
@@ -211,15 +154,6 @@ def test_few_shot_uses_as_many_examples_as_fit_without_cutting_texts() -> None:
     assert make_encoder(examples[: counts[1] + 1]).encode([texts[1]])[0].is_cut, "no more examples fit"
 
 
-def test_few_shot_records_the_number_of_examples(gpt2: Path, tmp_path: Path) -> None:
-    case = make_method_case("prompting.few_shot", gpt2, tmp_path, num_examples=1)
-    predictor = case.fit(None)
-    predictor.predict([*case.test[:3], "xyz " * 250])
-    assert predictor.metrics["num_examples"] == 4
-    assert predictor.metrics["mean_examples"] == 3
-    assert predictor.metrics["share_cut"] == 0.25
-
-
 def test_masked_language_models_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="needs a causal one"):
         make_method_case("prompting.zero_shot", save_model("bert", tmp_path / "bert"), tmp_path).fit(None)
@@ -234,12 +168,6 @@ def test_defaults_are_those_of_the_study() -> None:
         "none",
     )
     assert (options.scoring.precision, FewShot(model="x").num_examples) == ("auto", None)
-
-
-def test_the_small_spec_uses_the_built_in_model() -> None:
-    spec = load_spec(ROOT / "specs" / "paper" / "zero_shot_small.yaml")
-    assert {method.use for method in spec.methods} >= {"prompting.zero_shot", "prompting.few_shot"}
-    assert {method.model for method in spec.methods} == {"builtin:gpt2-nano-512"}
 
 
 def test_scoring_restores_the_attention_implementation(gpt2: Path) -> None:

@@ -37,11 +37,3 @@ def test_examples_precede_the_text_in_the_same_form() -> None:
     assert first == "### Text: A match.\n### Answer: Sports"
     assert second == f"### Text: {'z' * 1000}\n### Answer: World"
     assert last == "### Text: Oil prices rise.\n### Answer:"
-
-
-def test_a_frame_contains_the_prompt_without_its_text() -> None:
-    frame = frame_prompt(("a", "b"), "Answer.", [("t", "b")])
-    prompt = frame.around("some text")
-    assert prompt == f"{frame.before}some text{frame.behind}"
-    assert prompt == f"{frame.instruction}\n\n{frame.question('some text')}"
-    assert frame.cut("z" * 1001) == "z" * 1000

@@ -15,11 +15,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from small_models import SENTENCES, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from peekbench import DataError, Dataset
+from peekbench import Dataset
 from peekbench.errors import SpecError
 from peekbench.records import FloatArray
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench_prompting.in_context import average_votes, choose_self_labeled, rate_prompts
 from peekbench_testing import make_case
 from peekbench_testing.case import Case
 
@@ -99,28 +98,6 @@ def test_self_labeled_examples_match_the_reference_implementation(selection: str
     assert np.abs(expected - case.fit(None).predict(TEXTS)).max() > 1e-3, "the examples matter"
 
 
-def test_examples_that_do_not_fit_are_dropped_from_the_end(gpt2: Path, tmp_path: Path) -> None:
-    case = make_method_case("prompting.self_labeled", gpt2, tmp_path, num_examples=3, context_length=220)
-    predictor = case.fit(UNLABELED)
-    predictor.predict(TEXTS)
-    assert 0 < predictor.metrics["num_examples"] < 9
-    assert predictor.metrics["share_cut"] == 0
-    assert predictor.metrics["share_scored_by_tree"] == 1
-
-
-def test_few_unlabeled_texts_are_all_examples(gpt2: Path, tmp_path: Path) -> None:
-    case = make_method_case("prompting.self_labeled", gpt2, tmp_path)
-    assert case.fit(UNLABELED[:2]).metrics["num_examples"] == 2
-
-
-def test_each_text_is_an_example_once() -> None:
-    probabilities = np.random.default_rng(0).dirichlet(np.ones(3), 7)
-    for selection in ("balanced", "confident"):
-        rows, labels = choose_self_labeled(probabilities, 3, selection)
-        assert sorted(rows.tolist()) == list(range(7))
-        assert len(labels) == 7
-
-
 # Votes of neighbors
 
 
@@ -169,20 +146,6 @@ def test_a_text_votes_twice_unless_it_is_excluded(gpt2: Path, tmp_path: Path) ->
     assert np.allclose(excluded[3], votes.mean(0), atol=1e-6)
 
 
-def test_the_nearest_texts_vote() -> None:
-    own, votes = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0], [0.5, 0.5], [0.8, 0.2]])
-    similarities = np.array([[0.1, 0.9, 0.8]])
-    assert np.allclose(average_votes(own, votes, similarities, 2), [[2.3 / 3, 0.7 / 3]])
-    similarities[0, 1] = -np.inf
-    assert np.allclose(average_votes(own, votes, similarities, 3), [[0.6, 0.4]])
-
-
-def test_texts_without_words_are_refused(gpt2: Path, tmp_path: Path) -> None:
-    case = make_method_case("prompting.neighbor_voting", gpt2, tmp_path, similarity="tfidf")
-    with pytest.raises(DataError, match="no words; write `similarity: hidden`"):
-        case.fit(("...", "!"))
-
-
 # Choice of a prompt
 
 TEMPLATES = ("{instruction}\n\n{text}\n{class_names}?", "One of {class_names}: {text} =")
@@ -216,12 +179,6 @@ def test_the_chosen_prompt_matches_the_reference_implementation(criterion: str, 
     assert [predictor.metrics[f"{criterion}_{number}"] for number in range(3)] == pytest.approx(values, abs=1e-5)
     expected = reference_probabilities(gpt2, TEXTS, case.task, write=writers[chosen])
     assert np.abs(predictor.predict(TEXTS) - expected).max() < 1e-4
-
-
-def test_equal_prompts_leave_the_prompt_as_it_is() -> None:
-    table = np.random.default_rng(0).dirichlet(np.ones(4), 9)
-    for criterion in ("agreement", "confidence", "mutual_information"):
-        assert rate_prompts(np.array([table, table, table]), criterion).argmax() == 0
 
 
 @pytest.mark.parametrize(

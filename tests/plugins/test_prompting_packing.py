@@ -75,18 +75,6 @@ def test_a_sequence_has_at_most_the_given_number_of_texts(folder: Path) -> None:
     assert max(count_texts(texts_per_sequence=20, sequence_length=400)) < 20, "the shorter limit applies"
 
 
-@pytest.mark.slow
-def test_one_text_per_sequence_trains_as_separate_prompts_do(folder: Path, tmp_path: Path) -> None:
-    whole = {**STAGE, "batch_size": 1000}  # a single step per epoch, so the order of texts does not matter
-    packed, separate = (
-        make_method_case(use, folder, tmp_path, pretraining=whole, **options)
-        for use, options in [("prompting.packed", {"texts_per_sequence": 1}), ("prompting.pretrain", {})]
-    )
-    one, other = packed.fit(packed.unlabeled), separate.fit(separate.unlabeled)
-    assert one.metrics["pretraining_loss_1"] == pytest.approx(other.metrics["pretraining_loss_1"], rel=1e-2)
-    assert one.metrics["pretraining_loss_3"] < one.metrics["pretraining_loss_1"]
-
-
 def test_packing_keeps_a_token_that_spans_the_end_of_the_instruction(folder: Path) -> None:
     """Some tokenizers write the end of a sentence and the following empty line as one token."""
     case = make_method_case("prompting.packed", folder, folder)

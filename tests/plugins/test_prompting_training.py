@@ -14,12 +14,10 @@ import torch
 from small_models import SENTENCES, save_long_context_model, save_model
 from transformers import AutoTokenizer
 
-from peekbench import Dataset, Folders, PeekbenchError
+from peekbench import Dataset, Folders
 from peekbench.errors import SpecError
-from peekbench.execution.runner import run
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.spec.experiment import make_spec
-from peekbench_lm import completions, extras
+from peekbench_lm import completions
 from peekbench_lm.completions import Completion
 from peekbench_lm.language_model import LanguageModel
 from peekbench_prompting import training
@@ -113,9 +111,9 @@ def test_the_base_arm_is_zero_shot_and_shared(mistral: Path, tmp_path: Path) -> 
         assert not np.allclose(case.predict(case.unlabeled), expected)
 
 
-def record_training_data(case: Case, monkeypatch: pytest.MonkeyPatch, unlabeled: Any) -> list[list[list[Completion]]]:
+def record_training_data(case: Case, monkeypatch: pytest.MonkeyPatch, unlabeled: Any) -> list[list[Completion]]:
     """Fit, and return the training data of each stage."""
-    stages: list[list[list[Completion]]] = []
+    stages: list[list[Completion]] = []
     original = completions.train_completions
 
     def train_completions(model: Any, rows: Any, *arguments: Any) -> Any:
@@ -133,8 +131,8 @@ def test_pretraining_uses_all_tokens_of_prompts_without_answers(
     case = make_method_case("prompting.pretrain", folder, tmp_path)
     (rows,) = record_training_data(case, monkeypatch, case.unlabeled)
     tokenizer = LanguageModel(folder, CPU, "frozen").tokenizer
-    prompts = [tokenizer.decode(row[0].ids) for row in rows]
-    assert all(len(row) == 1 and row[0].start == 1 for row in rows)
+    prompts = [tokenizer.decode(row.ids) for row in rows]
+    assert all(row.start == 1 for row in rows)
     for text, prompt in zip(case.unlabeled, prompts, strict=True):
         assert prompt.startswith("Your task is to classify a given text as\none of these categories:\nengine\nrabbit")
         assert prompt.endswith(f"\n\n### Text: {text}\n### Answer:")
@@ -150,7 +148,7 @@ def test_finetuning_uses_only_the_answers_of_the_train_set(
     pretraining, answers = record_training_data(case, monkeypatch, case.unlabeled)
     assert len(pretraining) == len(case.unlabeled)
     tokenizer = LanguageModel(folder, CPU, "frozen").tokenizer
-    for (row,), text, label in zip(answers, case.train.inputs, case.train.labels, strict=True):
+    for row, text, label in zip(answers, case.train.inputs, case.train.labels, strict=True):
         assert tokenizer.decode(row.ids[row.start :]) == f" {case.task.class_names[int(label)]}"
         assert tokenizer.decode(row.ids[: row.start]).endswith(f"### Text: {text}\n### Answer:")
     metrics = case.fit(None).metrics
@@ -158,35 +156,6 @@ def test_finetuning_uses_only_the_answers_of_the_train_set(
     assert not any(metric.startswith("pretraining") for metric in metrics)
     without = make_method_case("prompting.supervised", folder, tmp_path, pretrain=False)
     assert np.array_equal(without.predict(without.unlabeled), without.predict(None))
-
-
-@pytest.mark.slow
-def test_the_share_of_cut_texts_is_recorded(folder: Path, tmp_path: Path) -> None:
-    case = make_method_case("prompting.pretrain", folder, tmp_path, context_length=256)
-    long = [f"{text} {'x' * 400 * (row % 2)}" for row, text in enumerate(case.unlabeled)]
-    assert case.fit(long).metrics["pretraining_share_cut"] == pytest.approx(0.5, abs=0.02)
-
-
-@pytest.mark.slow
-def test_running_out_of_memory_is_recorded(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = make_method_case(
-        "prompting.pretrain",
-        folder,
-        tmp_path,
-        pretraining={**STAGE, "learning_rate": 1e-3},
-    )
-    expected = case.predict(case.unlabeled)
-    original = LanguageModel.loss
-
-    def loss(self: LanguageModel, part: Any, *arguments: Any) -> Any:
-        if len(part.lengths) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return original(self, part, *arguments)
-
-    monkeypatch.setattr(LanguageModel, "loss", loss)
-    predictor = case.fit(case.unlabeled)
-    assert np.allclose(predictor.predict(case.test), expected, atol=1e-3)
-    assert predictor.metrics["micro_batch_size"] == 2
 
 
 @needs_bitsandbytes
@@ -204,46 +173,15 @@ def test_four_bit_weights_are_trained_with_default_options(use: str, folder: Pat
     assert not np.array_equal(first, case.predict(None))
 
 
-@needs_bitsandbytes
-def test_eight_bit_adamw_works_on_a_cpu(folder: Path, tmp_path: Path) -> None:
-    eight_bit = {**STAGE, "optimizer": "adamw_8bit"}
-    exact = make_method_case(
-        "prompting.pretrain", folder, tmp_path, lora=None, pretraining={**STAGE, "optimizer": "adamw"}
-    )
-    rounded = make_method_case("prompting.pretrain", folder, tmp_path, lora=None, pretraining=eight_bit)
-    losses = [case.fit(case.unlabeled).metrics["pretraining_loss_3"] for case in (exact, rounded)]
-    assert losses[1] == pytest.approx(losses[0], rel=0.2)
-    assert losses[1] != losses[0]
-
-
 def prefetch_method(use: str, model: Path, options: dict[str, Any], tmp_path: Path) -> Mapping[str, Any]:
     method = make_component(MethodSpec, use, {"model": str(model), **options})
     assert isinstance(method.options, Prompting)
     return prefetch(options=method.options, folders=Folders(tmp_path, tmp_path))
 
 
-def test_missing_bitsandbytes_for_weights_is_reported_before_the_run(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = importlib.util.find_spec
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "bitsandbytes" else original(name))
-    options = {"model": str(folder)}
-    design = {"num_train": 8, "num_test": 6, "num_subsamples": 1}
-    methods = [{"use": "prompting.pretrain", "options": options}]
-    spec = make_spec({"name": "missing", "tasks": ["toy.words"], "methods": methods, "design": design}, folder=tmp_path)
-    with pytest.raises(PeekbenchError, match="bitsandbytes.*`weights: fp32`"):
-        run(spec)
-    assert not list(tmp_path.glob("**/*.sqlite")), "a run that cannot start leaves no store"
-
-
 def test_a_masked_language_model_is_refused_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="needs a causal one"):
         prefetch_method("prompting.zero_shot", save_model("bert", tmp_path), {}, tmp_path)
-
-
-def test_packed_sequences_shorter_than_a_prompt_are_refused() -> None:
-    with pytest.raises(SpecError, match="sequence_length: 256.*context_length, 512"):
-        make_component(MethodSpec, "prompting.packed", {"model": "x", "sequence_length": 256})
 
 
 def test_packed_texts_that_attend_to_each_other_are_refused_in_chats(tmp_path: Path) -> None:
@@ -260,16 +198,3 @@ def test_packed_texts_that_attend_to_each_other_are_refused_in_chats(tmp_path: P
 def test_four_bit_weights_without_adapters_are_refused() -> None:
     with pytest.raises(SpecError, match="`lora`.*`weights: fp32`"):
         make_component(MethodSpec, "prompting.pretrain", {"model": "x", "lora": None})
-
-
-@pytest.mark.slow
-def test_a_pretrained_model_learns_from_prompts(tmp_path: Path) -> None:
-    model = next(
-        (parent / "shared/data/models/stories260K" for parent in REPOSITORY.parents if (parent / "shared").is_dir()),
-        None,
-    )
-    if model is None or not model.is_dir():
-        pytest.skip("the model stories260K is not available next to the repository")
-    case = make_method_case("prompting.pretrain", model, tmp_path)
-    metrics = case.fit(case.unlabeled).metrics
-    assert metrics["pretraining_loss_3"] < 0.9 * metrics["pretraining_loss_1"]

@@ -20,11 +20,9 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.semi_supervised import LabelSpreading
 
 from peekbench import Dataset
-from peekbench.data.preflight import describe_tasks
-from peekbench.errors import DataError, PluginError
+from peekbench.errors import DataError
 from peekbench.records.data import Labeled
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.spec.experiment import make_spec
 from peekbench_testing import METHOD_CHECKS, Case, make_case
 
 ARRAY_METHODS = ("batch_statistics", "centroids", "class_priors", "entropy_minimization", "label_spreading")
@@ -73,10 +71,6 @@ def on_arrays(case: Case, train: tuple[Any, Any], unlabeled: Any) -> Case:
     return replace(case, task=task, train=Labeled(*train), unlabeled=unlabeled)
 
 
-def accuracy(predictions: Any, labels: Any) -> float:
-    return float((predictions.argmax(axis=1) == labels).mean())
-
-
 def linear_model() -> tuple[Any, Any, Any]:
     """Return features of `UNLABELED`, and the weights and intercepts of a classifier fitted on `TEXTS`."""
     vectorizer = TfidfVectorizer(sublinear_tf=True).fit(TEXTS)
@@ -99,18 +93,10 @@ def test_methods_fulfill_the_contract(
     if kind == "texts":
         for name in IN_NEW_PROCESS:
             METHOD_CHECKS[name](case)
-    assert not np.allclose(case.predict(None), case.predict(case.unlabeled), atol=1e-4)
+    assert not np.allclose(case.predict(None), case.predict(case.unlabeled), atol=1e-5)
     metrics = case.fit(case.unlabeled).metrics
     assert set(metrics) == set(case.entry.metrics)
     assert np.isfinite(list(metrics.values())).all()
-
-
-def test_specs_of_tabular_tasks_take_the_methods_on_features(tmp_path: Path) -> None:
-    raw = {"name": "a", "seed": 1, "tasks": ["tabular.classification"]}
-    raw["design"] = {"num_train": 10, "num_test": 10, "num_subsamples": 2}
-    describe_tasks(make_spec({**raw, "methods": [f"transductive.{name}" for name in ARRAY_METHODS]}, folder=tmp_path))
-    with pytest.raises(PluginError, match=r"transductive\.bm25.* supports classification"):
-        describe_tasks(make_spec({**raw, "methods": ["transductive.bm25"]}, folder=tmp_path))
 
 
 def test_texts_without_words_and_arrays_for_bm25_are_errors(make: Callable[..., Case]) -> None:
@@ -201,15 +187,6 @@ def test_class_priors_maximize_the_likelihood_of_calibrated_probabilities(make: 
     assert predicted == pytest.approx(weighted / weighted.sum(axis=1, keepdims=True), abs=1e-4)
 
 
-def test_a_class_with_one_row_is_never_held_out(make: Callable[..., Case]) -> None:
-    rng, labels = np.random.default_rng(9), np.array([0] * 12 + [1] * 12 + [2])
-    rows = rows_of(np.eye(3), labels, rng)
-    case = on_arrays(make("class_priors"), (rows, labels), rows)
-    assert case.fit(rows).metrics["temperature"] != 1
-    case = on_arrays(make("class_priors"), (rows[[0, 12, 24]], labels[[0, 12, 24]]), rows)
-    assert case.fit(rows).metrics["temperature"] == 1
-
-
 def test_soft_k_means_equals_its_formulas(make: Callable[..., Case]) -> None:
     rng = np.random.default_rng(5)
     rows, unlabeled, labels = rng.normal(size=(6, 2)), rng.normal(size=(4, 2)), np.array([0, 0, 1, 1, 1, 0])
@@ -245,21 +222,6 @@ def test_batch_statistics_equal_scaling(make: Callable[..., Case]) -> None:
     assert case.fit(unlabeled).predict(unlabeled) == pytest.approx(expected, abs=1e-5)
 
 
-def test_words_without_unlabeled_texts_are_scaled_by_train(make_small: Callable[..., Case]) -> None:
-    case = make_small("batch_statistics", {"prior_strength": 2.0})
-    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(TEXTS)
-    rows, unlabeled, query = (
-        vectorizer.transform(texts).toarray() for texts in (TEXTS, UNLABELED[:4], ("fast old engine", "red tree"))
-    )
-    model = LogisticRegression(C=10.0, max_iter=1000, tol=1e-10)
-    model.fit(rows / rows.std(axis=0) / np.sqrt(rows.shape[1]), LABELS)
-    mixed = (2 * rows.var(axis=0) + 4 * unlabeled.var(axis=0)) / 6
-    variances = np.where(unlabeled.any(axis=0), mixed, rows.var(axis=0))
-    assert {"fast", "old"}.isdisjoint(" ".join(UNLABELED[:4]).split())
-    expected = model.predict_proba(query / np.sqrt(variances * rows.shape[1]))
-    assert case.fit(UNLABELED[:4]).predict(("fast old engine", "red tree")) == pytest.approx(expected, abs=1e-5)
-
-
 def test_bm25_equals_its_formula(make_small: Callable[..., Case]) -> None:
     case = make_small("bm25", {"num_neighbors": 5, "k1": 1.5, "b": 0.6})
     corpus = [text.split() for text in (*TEXTS, *UNLABELED)]
@@ -281,44 +243,3 @@ def test_bm25_equals_its_formula(make_small: Callable[..., Case]) -> None:
         total = sum(scores[index] for index in nearest)
         voted = sum(scores[index] for index in nearest if index < 4) / total if total else 0.5
         assert row[0] == pytest.approx((5 * voted + 0.5) / 6, abs=1e-10)
-
-
-def test_class_priors_recover_shifted_shares(make: Callable[..., Case]) -> None:
-    rng, means = np.random.default_rng(1), [[-1.0, 0.0], [1.0, 0.0]]
-    train_labels, labels = np.arange(400) % 2, (np.arange(1000) % 10 == 0).astype(np.int64)
-    rows = rows_of(means, labels, rng)
-    case = on_arrays(
-        make("class_priors", {"prior_strength": 0}), (rows_of(means, train_labels, rng), train_labels), rows
-    )
-    adapted = case.fit(rows)
-    assert adapted.metrics["smallest_prior"] == pytest.approx(0.1, abs=0.03)
-    assert accuracy(adapted.predict(rows), labels) > accuracy(case.fit(None).predict(rows), labels) + 0.03
-
-
-@pytest.mark.parametrize(
-    ("method", "options"),
-    [
-        ("centroids", {"unlabeled_weight": 1}),
-        ("entropy_minimization", {"steps": 200, "learning_rate": 0.02}),
-    ],
-)
-def test_methods_correct_shifted_features(method: str, options: dict[str, Any], make: Callable[..., Case]) -> None:
-    rng, means = np.random.default_rng(2), 3 * np.array([[-1.0, 0.0], [1.0, 0.0]])
-    labels = np.arange(200) % 2
-    rows = rows_of(means, labels, rng) + np.array([2.5, 0.0])
-    case = on_arrays(make(method, options), (rows_of(means, labels, rng), labels), rows)
-    adapted, unadapted = (accuracy(case.fit(unlabeled).predict(rows), labels) for unlabeled in (rows, None))
-    assert adapted > unadapted + 0.05
-
-
-def test_label_spreading_follows_clusters(make: Callable[..., Case]) -> None:
-    """Two parallel lines with labels at opposite ends: half of each line is nearer to the labels of the other."""
-    line = np.linspace(0, 1, 20)
-    along, across = np.append(line, line), np.repeat([0.0, 0.2], 20)
-    rows = np.stack([along + across, along - across], axis=1)  # diagonal, which standardization preserves
-    labels = np.repeat([0, 1], 20)
-    train = rows[[0, 39, 1, 38]], np.array([0, 1, 0, 1])
-    case = on_arrays(make("label_spreading", {"gamma": 240.0, "alpha": 0.999}), train, rows)
-    adapted, unadapted = (accuracy(case.fit(unlabeled).predict(rows), labels) for unlabeled in (rows, None))
-    assert unadapted < 0.7
-    assert adapted == 1
