@@ -268,7 +268,7 @@ def test_the_interval_of_an_equivalent_bias_has_the_level_of_two_one_sided_tests
         "95% intervals, 90% where equivalent. Intervals of biases are adjusted for 3 "
     )
     assert explain_decisions([first]).startswith("90% intervals. ")
-    with pytest.raises(PeekbenchError, match="level: 0.5 is too small; use more than 0.5"):  # twice 1 - 0.5 is all
+    with pytest.raises(PeekbenchError, match="level: Input should be greater than 0.5: 0.5"):  # twice 1 - 0.5 is all
         summarize(pd.DataFrame(), level=0.5)
 
 

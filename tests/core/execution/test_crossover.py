@@ -113,7 +113,7 @@ def test_fits_and_rows_are_counted(make_spec: MakeSpec) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1, "1 is too small; use at least 2"),
+        (1, ".*greater than or equal to 2: 1"),
         (True, "True is not a number of sets; use 2 to 20, or false"),
     ],
 )
