@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -95,6 +95,7 @@ def report_of_run(
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         extension, rows = run_facts.describe_extension(store), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
+        repeats = store.repeats()
     scores.record_look()
     results, num_planned = scores.table.results, len(scores.planned)
     number = spec.design.look_number(stopped_at)
@@ -119,6 +120,7 @@ def report_of_run(
         warnings=(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
+            *run_words.warn_of_repeats(repeats),
             *warn_of_design({task.name: spec.design_of(task) for task in spec.tasks}, tasks),
         ),
         tables=(
@@ -132,6 +134,9 @@ def report_of_run(
             "spec": canonical(spec),
             "data": tasks,
             "sessions": run_facts.describe_sessions(sessions, sizes, hosts),
+            "repeats": [
+                {"method": trial.method, **trial.draw._asdict(), **asdict(repeat)} for trial, repeat in repeats
+            ],
         },
         methods=methods,
         extension=extension,

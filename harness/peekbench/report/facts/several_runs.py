@@ -247,7 +247,7 @@ def _open(path: Path, options: AnalysisOptions) -> Compared:
         scores = read_run(store, replace(options, table=TableOptions()))
         spec, tasks, rows = store.spec(), store.tasks(), store.row_name()
         run_warnings = warn_of_design(designs_by_task(spec), tasks)
-        warnings = (*_warn_of_scores(scores, is_run=True), *run_warnings)
+        warnings = (*_warn_of_scores(scores, is_run=True), *run_words.warn_of_repeats(store.repeats()), *run_warnings)
     scores.record_look()
     return Compared(spec["name"], scores, warnings, spec, tasks, rows)
 
