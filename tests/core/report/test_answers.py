@@ -170,11 +170,6 @@ def test_a_run_states_the_time_of_further_subsamples() -> None:
     assert "worker" not in ask(UNDECIDED, extension=replace(timed, is_fixed=True))["What next?"].details
 
 
-def test_several_runs_are_extended_by_their_own_reports() -> None:
-    several = ask(UNDECIDED, extension=Extension("peekbench report a && peekbench report b", "runs"))["What next?"]
-    assert (several.short, several.command) == ("Extend the runs", "peekbench report a && peekbench report b")
-
-
 def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
     low, high = Estimate(-0.003, -0.01, 0.004), Estimate(0.003, -0.004, 0.01)
     assert state_briefly(replace(UNDECIDED, estimate=low)) == (

@@ -89,11 +89,6 @@ def test_a_leaderboard_accounts_for_earlier_analyses_like_an_analysis() -> None:
     (verdict,) = pb.analyze("scores.csv", ["summary"], earlier=[20]).verdicts
     assert ranking.verdicts[0].estimate == verdict.estimate
     assert ranking.extension.command == "peekbench compare scores.csv --earlier 20 --earlier 48"
-    scores(20).to_csv("other.csv", index=False)
-    several = report_of_comparison([Path("scores.csv"), Path("other.csv")]).extension
-    assert several.command == "peekbench analyze scores.csv && peekbench analyze other.csv"
-    partly = report_of_comparison([Path("scores.csv"), Path("other.csv")], allow_incomplete=True).extension
-    assert "analyze scores.csv --allow-incomplete && " in partly.command
 
 
 def test_numbers_of_subsamples_become_trials_of_each_configuration() -> None:

@@ -30,7 +30,6 @@ from peekbench.report.facts import run_facts
 from peekbench.report.facts.copied_rows import describe_copied_rows
 from peekbench.report.facts.run_facts import check_results, make_command
 from peekbench.report.render import run_words, tables
-from peekbench.report.render.advice import put_into_words
 from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import AnalysisOptions, Analyzed, find_analysis, read_run, run_analysis, with_region
 from peekbench.results.columns import TRIAL
@@ -280,7 +279,7 @@ def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "
         verdicts=(*(verdict for analysis in analyses for verdict in analysis.verdicts), *report.verdicts),
         warnings=(*warnings, *report.warnings),
         figures=(*(figure for analysis in analyses for figure in analysis.figures), *report.figures),
-        tables=(*(put_into_words(table) for analysis in analyses for table in analysis.tables), *report.tables),
+        tables=(*(table for analysis in analyses for table in analysis.tables), *report.tables),
         attachments={**_attachments(analyses), **report.attachments},
     )
 
