@@ -5,6 +5,7 @@ Messages about a cell name the table, the row and the user's column.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -20,7 +21,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_integer_dtype, is_numeric_dtype
 
 from peekbench.errors import Argument, ResultsError
-from peekbench.identity import describe_difference, find_alike, key_of, spell
+from peekbench.identity import DIFFERENCES, find_alike, key_of
 from peekbench.records.data import IntArray, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.columns import (
@@ -180,8 +181,9 @@ class CellReader:
             return
         names = self.texts(column)
         for other, name, *_ in find_alike(map(str, names.unique())):
-            difference = describe_difference([other, name])
-            problem = f"differs from {spell(other)} only by {difference}; write one name in all rows, or rename one"
+            problem = (
+                f"differs from {json.dumps(other)} only by {DIFFERENCES}; write one name in all rows, or rename one"
+            )
             self.require(names != name, source, problem)
 
     def error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from peekbench.errors import Argument
 from peekbench.formatting import list_names, pluralize, visible
-from peekbench.identity import STEPS, spell
+from peekbench.identity import DIFFERENCES
 from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.records.verdicts import NUMBERS, POINTS, ScoreUnits
 from peekbench.spec.arms import ALL_TEXTS, RULE
@@ -228,8 +229,8 @@ class ColumnUse:
             )
         if self.alike_answers:
             warnings.append(
-                f"Answers that differ from their labels only by {', '.join(STEPS)} count as correct: "
-                f"{len(self.alike_answers):,}, such as {spell(self.alike_answers[0])}."
+                f"Answers that differ from their labels only by {DIFFERENCES} count as correct: "
+                f"{len(self.alike_answers):,}, such as {json.dumps(self.alike_answers[0])}."
             )
         if self.pairing in WARNINGS_OF_PAIRING:
             warnings.append(WARNINGS_OF_PAIRING[self.pairing])
