@@ -39,13 +39,17 @@ class WorkQueue(Iterator[WorkItem]):
         Items in the order of the plan.
     keep_going
         Try all trials of all methods.
+    before
+        The queue up to the last planned look, whose outcomes count as well.
     """
 
-    def __init__(self, items: Iterable[WorkItem], *, keep_going: bool = False) -> None:
+    def __init__(self, items: Iterable[WorkItem], *, keep_going: bool = False, before: WorkQueue | None = None) -> None:
         self._items = deque(items)
         self._keep_going = keep_going
         self._num_failed: Counter[str] = Counter()
         self._working: set[str] = set()
+        if before is not None:
+            self._num_failed, self._working = before._num_failed, before._working
         self.stopped: dict[str, int] = {}
         """Number of trials that are not tried, by stopped method; 0 if all were handed out before."""
 
@@ -107,6 +111,7 @@ class Driver:
         self._hosts = {"", host_name()}
         self._open: set[Trial] = set()
         self._closed: set[Trial] = set()
+        self._queue: WorkQueue | None = None
         self.finished = self.failed = 0
         self.stopped: dict[str, int] = {}
 
@@ -123,7 +128,8 @@ class Driver:
         pending = [trial for trial in pending if trial.method not in self.stopped]
         self._open.update(pending)
         self._closed -= self._open
-        queue = WorkQueue(group_trials(pending, self._base_keys, self._bases), keep_going=self._keep_going)
+        items = group_trials(pending, self._base_keys, self._bases)
+        queue = self._queue = WorkQueue(items, keep_going=self._keep_going, before=self._queue)
         with closing(execute(self._spec.executor, queue, work)) as batches:
             for batch in batches:
                 outcomes = [event for event in batch if self._receive(event)]

@@ -18,6 +18,7 @@ from peekbench.plugins.names import SESSION
 from peekbench.records.trials import Trial
 from peekbench.spec.compatibility import Experiment, refuse_changes
 from peekbench.spec.components import PinnableSpec
+from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.differences import (
     CodeVersion,
@@ -52,6 +53,8 @@ class StoredRun:
     """Its options with pinned versions, by group and name of the component."""
     stopped_at: int | None = None
     """Subsamples of the planned look at which the run stopped; None if it did not."""
+    has_looks: bool = False
+    """Whether the run was looked at."""
 
     def pin(self, spec: ExperimentSpec) -> ExperimentSpec:
         """Return a spec with the versions of data and models that the run has used from its start.
@@ -84,6 +87,20 @@ class StoredRun:
         if number and all(trial in self.session_of for trial in spec.at_look(number).trials()):
             return []
         return [trial for trial in trials if trial not in self.session_of]
+
+    def keep_looks(self, spec: ExperimentSpec) -> ExperimentSpec:
+        """Return a spec that plans the looks of the stored run, if it has another number of subsamples.
+
+        The levels of looks depend on the first maximum. A run that is extended looks once more, at its new end.
+        """
+        if self.experiment is None or spec.design.stop is None:
+            return spec
+        old, new = Design.model_validate(self.experiment.spec["design"]), spec.design
+        if old.largest == new.largest or not self.has_looks:
+            return spec
+        looks = [size for size in old.split_by_looks(old.largest) if size < new.largest]
+        stop = spec.design.stop.model_copy(update={"looks": tuple(looks or [new.largest])})
+        return spec.model_copy(update={"design": new.model_copy(update={"stop": stop})})
 
     def refuse_changes(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse a spec that is of another experiment than the stored trials; see `compatibility.refuse_changes`."""
@@ -205,6 +222,7 @@ class StoredRun:
                     store.spec(),
                     store.pins(),
                     store.stopped_at(),
+                    bool(store.looks()),
                 )
         except StoreError:
             return cls(path)

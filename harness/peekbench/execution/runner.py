@@ -93,7 +93,7 @@ def run(
     stored = StoredRun(path)
     if not fresh:
         stored = StoredRun.read(path)
-    spec = with_sizes(stored.pin(spec))
+    spec = stored.keep_looks(with_sizes(stored.pin(spec)))
     tasks = describe_tasks(spec)
     stored.refuse_changes(spec, tasks)
     trials = list(spec.trials())
@@ -140,8 +140,10 @@ def run(
                     work = SpecWork(spec, identify(spec, tasks, facts))
                 driver.do(pending, work)
                 done.update(pending)
-            if number == spec.design.num_looks or (driver.failed and not spec.report.allow_incomplete):
+            if number == spec.design.num_looks:
                 break
+            if driver.failed and not spec.report.allow_incomplete:
+                continue
             look = _look(opened, spec, number, is_unchanged=not pending)
             if look.stops:
                 break

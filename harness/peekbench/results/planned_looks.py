@@ -62,11 +62,11 @@ def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedL
     results = results[is_before].reset_index(drop=True)
     results, warnings = only_complete(results, list(stage.trials()), allow_incomplete=spec.report.allow_incomplete)
     looks = describe_looks(spec.design, recorded, fraction, count_trials(results))
-    deciding = next(analysis for analysis in spec.analyses if analysis.entry.sees_looks)
-    analysis = run_analysis(deciding, results, warnings, Seen(looks, StoredPredictions(path)))
+    seen = Seen(looks, StoredPredictions(path))
     decisions = {
         verdict.method: verdict.decision
-        for verdict in analysis.verdicts
+        for analysis in [analysis for analysis in spec.analyses if analysis.entry.sees_looks][:1]
+        for verdict in run_analysis(analysis, results, warnings, seen).verdicts
         if verdict.effect == "bias" and not verdict.control
     }
     stops = bool(decisions) and all(SETTLES.get(decision) in stop.at for decision in decisions.values())

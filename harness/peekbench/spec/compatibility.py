@@ -18,10 +18,6 @@ from peekbench.spec.experiment import ExperimentSpec, canonical, make_spec
 
 VERSIONS = ("version", "revision", "python")
 """Facts about the source of data that explain why data have changed."""
-FIXED_MAXIMUM = (
-    "; the levels of its planned looks depend on this maximum, unless stop.method is confidence_sequence from the "
-    "start and tasks have no num_subsamples"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +112,7 @@ def incompatible_changes(
     """Return the changes that would mix the numbers of two experiments, each with its place.
 
     New tasks, new methods and more subsamples are extensions and are allowed, and so are fewer subsamples that include
-    all finished ones. The maximum of a group-sequential design is fixed, because the levels of its looks depend on it.
+    all finished ones.
 
     Parameters
     ----------
@@ -136,9 +132,9 @@ def incompatible_changes(
                 place = f"{group}[{before['name']}]"
                 changes += _describe(place, _for_tasks(known, before), after[before["name"]])
     changes += _describe_repeats(old, new, finished)
-    old_design, new_design = (
-        {key: value for key, value in spec["design"].items() if key != "num_subsamples"} for spec in (old, new)
-    )
+    old_design, new_design = ({**spec["design"], "num_subsamples": None} for spec in (old, new))
+    if old["design"]["num_subsamples"] != new["design"]["num_subsamples"] and old_design["stop"] and new_design["stop"]:
+        new_design["stop"] = {**new_design["stop"], "looks": old_design["stop"]["looks"]}  # an extension adds one
     changes += _describe("design", old_design, new_design)
     for key in ("name", "seed"):
         changes += _describe(key, old[key], new[key])
@@ -158,11 +154,9 @@ def _for_tasks(known: Container[str], component: Mapping[str, Any]) -> Mapping[s
 def _describe_repeats(
     old: Mapping[str, Any], new: Mapping[str, Any], finished: Mapping[tuple[str, str, int], int] | None = None
 ) -> list[str]:
-    """Return the numbers of subsamples below the finished ones, and those that changed and on which looks depend."""
-    is_fixed = has_fixed_maximum(old) or has_fixed_maximum(new)
+    """Return the numbers of subsamples below the finished ones, and those that planned looks do not allow."""
     later = {task["name"]: task for task in new["tasks"]}
-    reason = FIXED_MAXIMUM if is_fixed else ""
-    changes = []
+    changes, ratios, fewer = {}, set(), []
     for task in old["tasks"]:
         other = later.get(task["name"], task)
         place = "design"
@@ -172,15 +166,24 @@ def _describe_repeats(
             before, now = _repeats(old, task, num_test), _repeats(new, other, num_test)
             needed = before
             if finished is not None:
-                sizes = [size for (_, *place), size in finished.items() if place == [task["name"], num_test]]
+                sizes = [size for (_, *of_size), size in finished.items() if of_size == [task["name"], num_test]]
                 needed = min(before, max(sizes, default=0))
-            if now < needed or (now != before and is_fixed):
-                changes.append(f"{place}.num_subsamples for num_test {num_test}: {before} before, {now} now{reason}")
-    return list(dict.fromkeys(changes))
+            key = f"{place}.num_subsamples for num_test {num_test}"
+            changes[key] = f"{key}: {before} before, {now} now"
+            ratios.add(now / before)
+            if now < needed:
+                fewer.append(changes[key])
+            elif now == before:
+                del changes[key]
+    if len(ratios) > 1 and new["design"]["stop"]:
+        return [
+            f"{change}; with planned looks, all numbers of subsamples grow in proportion" for change in changes.values()
+        ]
+    return list(dict.fromkeys(fewer))
 
 
 def has_fewer_subsamples(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Return whether a task of a design without a fixed maximum has fewer subsamples than before."""
+    """Return whether a task has fewer subsamples than before."""
     return bool(_describe_repeats(old, new))
 
 
@@ -189,13 +192,6 @@ def _repeats(spec: Mapping[str, Any], task: Mapping[str, Any], num_test: int) ->
     if isinstance(repeats, Mapping):
         repeats = repeats.get(str(num_test), 0)
     return int(repeats)
-
-
-def has_fixed_maximum(spec: Mapping[str, Any]) -> bool:
-    """Return whether more subsamples would change the levels of looks, or the shares of tasks in them."""
-    stop = spec["design"].get("stop")
-    has_own = any(task.get("num_subsamples") for task in spec["tasks"])
-    return stop is not None and (stop["method"] == "group_sequential" or has_own)
 
 
 def _describe(place: str, old: Any, new: Any) -> list[str]:

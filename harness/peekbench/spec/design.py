@@ -178,9 +178,9 @@ class Stop(SpecModel):
         Annotated[int, Field(ge=2, le=1000, strict=True)]
         | Annotated[tuple[Count, ...], Field(min_length=1), AfterValidator(sort_sizes)]
     ) = 5
-    """Number of looks, evenly spaced up to `num_subsamples`; or the numbers of subsamples after which to look, such as
-    [10, 20, 50]. With several `num_test`, numbers refer to the largest `num_subsamples`, and the others follow in
-    proportion."""
+    """Number of looks, evenly spaced up to `num_subsamples` and at least two subsamples apart; or the numbers of
+    subsamples after which to look, such as [10, 20, 50]. With several `num_test`, numbers refer to the largest
+    `num_subsamples`, and the others follow in proportion."""
     method: LookMethod = "group_sequential"
     """How verdicts account for repeated looks: 'group_sequential' (Lan-DeMets, resembles O'Brien-Fleming) has the
     highest power for a fixed maximum of subsamples; 'confidence_sequence' has wider intervals, but subsamples may be
@@ -191,20 +191,19 @@ class Stop(SpecModel):
     def fractions(self, num_subsamples: int) -> tuple[float, ...]:
         """Return the share of a maximum number of subsamples at each look; the last one is 1."""
         if isinstance(self.looks, int):
-            return tuple(number / self.looks for number in range(1, self.looks + 1))
+            count = max(1, min(self.looks, num_subsamples // MIN_SUBSAMPLES))
+            return tuple(number / count for number in range(1, count + 1))
         early = [size / num_subsamples for size in self.looks if size < num_subsamples]
         return (*early, 1.0)
 
     def sizes(self, num_subsamples: int, largest: int) -> tuple[int, ...]:
         """Return the number of subsamples at each look, at a test size whose maximum can differ from the largest."""
-        shares = self.fractions(largest)
-        sizes = tuple(max(MIN_SUBSAMPLES, math.ceil(share * num_subsamples - 1e-9)) for share in shares)
-        if len(set(sizes)) < len(sizes) or sizes[-1] > num_subsamples:
-            raise ValueError(
-                f"{len(sizes)} looks need more than {num_subsamples} subsamples: the first has at least "
-                f"{MIN_SUBSAMPLES}, and every further look at least one more; plan fewer looks, or more subsamples"
-            )
-        return sizes
+        sizes = (max(MIN_SUBSAMPLES, math.ceil(share * num_subsamples - 1e-9)) for share in self.fractions(largest))
+        return tuple(min(size, num_subsamples) for size in sizes)
+
+
+def _read_stop(value: Any) -> Any:
+    return None if value == "none" else value
 
 
 OFFICIAL: Mapping[str, Any] = {
@@ -238,15 +237,17 @@ class Design(SpecModel):
     """Number of unlabeled texts of each fit in the arms `extra` and `test`, by default `num_test`. The further ones are
     the same in all fits of a trial: no train, extra or test texts, but drawn like them."""
     num_subsamples: Annotated[Repeats, AfterValidator(freeze)]
-    """Number of subsamples, or one number for each `num_test`: {50: 100, 500: 20}. With `stop`, it is a maximum."""
+    """Largest number of subsamples, or one number for each `num_test`: {50: 100, 500: 20}. The run stops before if its
+    verdicts are settled, see `stop`."""
     train: TrainShares = "balanced"
     """Classes of train texts. balanced: floor(num_train / classes) of each class. natural: drawn at random like test
     texts, but at least one of each class. Regression tasks are always drawn at random."""
     crossover: Literal[False] | Annotated[int, Field(ge=2, le=MAX_SETS, strict=True)] = 2
     """Crossover scoring: number of exchangeable sets, each of which is the test set of one fit and an extra set of the
     others, so that the differences between sets and between fits cancel. false: only one set is scored."""
-    stop: Stop | None = None
-    """Planned looks at the results, at which the run may stop early; by default there are none."""
+    stop: Annotated[Stop | None, BeforeValidator(_read_stop, json_schema_input_type=Stop | Literal["none"])] = Stop()
+    """Planned looks at the results, at which the run stops if its verdicts are settled; none: the run has
+    `num_subsamples`, whatever the results."""
 
     @model_validator(mode="before")
     @classmethod
@@ -314,20 +315,6 @@ class Design(SpecModel):
             )
         return self
 
-    @model_validator(mode="after")
-    def _check_looks(self) -> Design:
-        if self.stop is not None:
-            for num_test in self.num_test:
-                try:
-                    self.split_by_looks(self.repeats(num_test))
-                except ValueError as error:
-                    raise problem(f"num_test {num_test}: {error}", "stop", "looks") from error
-            looks = self.stop.looks
-            if not isinstance(looks, int) and looks[-1] > self.largest:
-                exceeds = f"{looks[-1]} exceeds the largest num_subsamples, {self.largest}; remove it"
-                raise problem(exceeds, "stop", "looks")
-        return self
-
     def repeats(self, num_test: int) -> int:
         """Return the number of subsamples at a test size."""
         if isinstance(self.num_subsamples, dict):
@@ -364,7 +351,13 @@ class Design(SpecModel):
 
     def at_look(self, number: int) -> Design:
         """Return the design as far as a look, counted from 1."""
-        sizes = {num_test: self.split_by_looks(self.repeats(num_test))[number - 1] for num_test in self.num_test}
+
+        def cut(repeats: int) -> int:
+            return self.split_by_looks(repeats)[number - 1]
+
+        if isinstance(self.num_subsamples, int):
+            return self.model_copy(update={"num_subsamples": cut(self.num_subsamples)})
+        sizes = {num_test: cut(repeats) for num_test, repeats in self.num_subsamples.items()}
         return self.model_copy(update={"num_subsamples": freeze(sizes)})
 
     @property

@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from peekbench.cache import cache_folder
 from peekbench.errors import PluginError, SpecError, public
-from peekbench.identity import DIFFERENCES, normalize
+from peekbench.identity import describe_difference, normalize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry, kind_of
 from peekbench.plugins.names import OF_FEW, Code, find_nearest, split_name
@@ -183,7 +183,8 @@ class ExperimentSpec(SpecModel):
             if taken == name:
                 raise problem(f"{name!r} is taken; give each entry its own `name`", position, "name")
             if taken is not None:
-                text = f"{name!r} differs from {taken!r} only by {DIFFERENCES}; give names that differ more"
+                difference = describe_difference([taken, name])
+                text = f"{name!r} differs from {taken!r} only by {difference}; give names that differ more"
                 raise problem(text, position, "name")
             seen[normalize(name)] = name
         return components
@@ -211,14 +212,6 @@ class ExperimentSpec(SpecModel):
         return self
 
     @model_validator(mode="after")
-    def _check_some_analysis_sees_looks(self, info: ValidationInfo) -> ExperimentSpec:
-        stops = self.design.stop is not None and not Origin.of(info).is_stored  # reports can have other analyses
-        if stops and not any(analysis.entry.sees_looks for analysis in self.analyses):
-            remedy = "no analysis of this spec accounts for repeated looks; add summary to `analyses`"
-            raise problem(remedy, "design", "stop")
-        return self
-
-    @model_validator(mode="after")
     def _check_sizes_of_tasks(self) -> ExperimentSpec:
         for position, task in enumerate(self.tasks):
             for name in ("num_train", "num_test"):
@@ -228,10 +221,6 @@ class ExperimentSpec(SpecModel):
                         f"{min(unknown)} is not in the design's {name} {list(allowed)}; add it there, or remove it here"
                     )
                     raise problem(remedy, "tasks", position, name)
-            try:
-                self.design.split_by_looks(task.num_subsamples or self.design.largest)
-            except ValueError as error:
-                raise problem(str(error), "tasks", position, "num_subsamples") from error
         return self
 
     @model_validator(mode="after")

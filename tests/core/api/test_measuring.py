@@ -57,7 +57,7 @@ def test_more_subsamples_extend_a_run_whose_verdicts_account_for_earlier_reports
     more = pb.measure("own.py:fit", "toy.words", name="mine", design=design, progress=False)
     assert (more.name, more.finished, more.resumed) == (first.name, 2, 2)
     evidence: Any = more.report().verdicts[0].evidence
-    assert evidence.looks.earlier == (2,)
+    assert (evidence.looks.number, evidence.looks.share) == (2, 2.0)
 
 
 def test_a_warning_names_the_line_of_the_caller() -> None:

@@ -150,7 +150,6 @@ def test_one_word_answers_for_all_methods(verdicts: tuple[Verdict, ...], short: 
     [
         (RUN, "set num_subsamples to 132, then run:"),
         (replace(RUN, num_subsamples=None), "add them to each num_subsamples, then run:"),
-        (replace(RUN, is_fixed=True), "set num_subsamples to 132, name and seed to others, because planned looks fix"),
         (Extension("peekbench analyze r.csv"), "add them to the table, then run:"),
         (Extension(earlier=(20,)), "add them to the table, then analyze it with earlier=[20]."),
         (replace(RUN, command=""), "set num_subsamples to 132, then run it again."),
@@ -167,7 +166,11 @@ def test_a_run_states_the_time_of_further_subsamples() -> None:
     timed = replace(RUN, seconds=1.5)
     following = ask(UNDECIDED, extension=timed)["What next?"]
     assert "states a new number) and take one worker about 3 min 00 s: set" in following.details
-    assert "worker" not in ask(UNDECIDED, extension=replace(timed, is_fixed=True))["What next?"].details
+
+
+def test_several_runs_are_extended_by_their_own_reports() -> None:
+    several = ask(UNDECIDED, extension=Extension("peekbench report a && peekbench report b", "runs"))["What next?"]
+    assert (several.short, several.command) == ("Extend the runs", "peekbench report a && peekbench report b")
 
 
 def test_an_inconclusive_verdict_says_what_it_excludes() -> None:

@@ -140,13 +140,21 @@ def test_looks_do_not_depend_on_interruptions(make_spec: MakeSpec) -> None:
 def test_no_look_is_taken_while_trials_are_missing(make_spec: MakeSpec) -> None:
     faulty = {"use": "toy.faulty", "options": {"error": "raise"}}
     summary = run(sequential(make_spec, methods=("toy.constant", faulty)))
-    assert (summary.failed, summary.look) == (6, None)
+    assert (summary.failed, summary.look) == (12, None), "ten failures stop a method"
 
 
-def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpec) -> None:
-    with pytest.raises(PeekbenchError, match=r"num_test 30: 12 before, 16 now; the levels of its.*confidence_sequence"):
-        for maximum in (12, 16):
-            run(sequential(make_spec, maximum=maximum))
+def test_a_run_that_is_extended_keeps_its_looks_and_has_one_more(make_spec: MakeSpec) -> None:
+    for maximum, planned in ((12, [3, 6, 9]), (40, [3, 6, 9, 12])):
+        store = run(sequential(make_spec, maximum=maximum, methods=("toy.vote",), at=["equivalent"])).store
+        with Store.open(store) as opened:
+            assert [look.subsamples for look in opened.planned_looks()] == planned
+        looks = look(store, load_results(store))
+    assert looks == Looks(True, "group_sequential", (0.25, 0.5, 0.75, 1.0, 40 / 12), maximum=12)
+    with pytest.raises(PeekbenchError, match=r"num_test 30: 40 before, 8 now"):
+        run(sequential(make_spec, maximum=8, methods=("toy.vote",), at=["equivalent"]))
+
+
+def test_open_ended_looks_account_for_later_ones(make_spec: MakeSpec) -> None:
     open_ended = {"methods": ["toy.vote"], "method": "confidence_sequence", "at": ["equivalent"]}
     for maximum in (4, 8):
         store = run(sequential(make_spec, maximum=maximum, looks=2, **open_ended), store="open.sqlite").store
@@ -279,10 +287,9 @@ def test_looks_at_a_store_that_cannot_be_written_are_not_recorded(
     assert store.read_bytes() == content
 
 
-def test_specs_whose_analyses_ignore_looks_are_refused(make_spec: MakeSpec) -> None:
+def test_a_run_whose_analyses_ignore_looks_does_not_stop(make_spec: MakeSpec) -> None:
     design = {**design_of(4)["design"], "stop": {"looks": 2}}
-    with pytest.raises(PeekbenchError, match=r"design.stop: no analysis of this spec accounts for repeated looks"):
-        make_spec(design=design, analyses=["permutation"])
+    assert run(make_spec(design=design, methods=["toy.constant"], analyses=["permutation"])).finished == 8
 
 
 def test_verdicts_of_analyses_that_ignore_looks_are_warned_of(simulate: Callable[..., Any]) -> None:

@@ -66,12 +66,10 @@ def describe_extension(store: Store) -> Extension:
     number: int | None = spec["design"]["num_subsamples"]
     if not isinstance(number, int) or any(task.get("num_subsamples") for task in spec["tasks"]):
         number = None
-    stop = spec["design"].get("stop")
     return Extension(
         find_command(store.sessions()),
         of="run",
         num_subsamples=number,
-        is_fixed=bool(stop) and stop["method"] == "group_sequential",
         num_missing=max(0, len(planned_trials(store)) - len(store.done()) - len(store.failures())),
         seconds=store.seconds_of_subsample(),
         max_subsamples=count_supported(designs_by_task(spec), store.tasks()),
