@@ -51,10 +51,7 @@ BUILTIN_MODELS = {
     "bert-nano": NANO(kind="masked"),
     "gpt2-nano": NANO(kind="causal"),
     "gpt2-nano-512": NANO(kind="causal"),
-    "minilm": BuiltinModel(
-        "peekbench_lm.minilm:unpack_minilm",
-        ("minilm.py",),
-    ),
+    "minilm": BuiltinModel("peekbench_lm.minilm:unpack_minilm", ("minilm.py",)),
     "minilm-mlm": BuiltinModel(
         "peekbench_lm.minilm:train_minilm_mlm",
         ("minilm.py", "corpus.py"),

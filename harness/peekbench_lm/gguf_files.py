@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
 import sys
 from contextlib import redirect_stderr
 from pathlib import Path
@@ -18,11 +17,6 @@ from peekbench_lm.loading import quiet_transformers
 
 BYTES_PER_QUANTIZED_WEIGHT = 1.5
 """A file with fewer bytes per weight has quantized weights, whose error is greater than that of rounding to bf16."""
-READING_ERRORS = (
-    OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, NotImplementedError, MemoryError,
-    struct.error,
-)  # fmt: skip
-"""Errors of transformers and gguf if a file is damaged, or has a model or a data type that they do not know."""
 
 
 def show_stage(model: str, stage: str) -> None:
@@ -78,7 +72,7 @@ def convert(model: str, file: Path, folder: Path) -> dict[str, Any]:
                 output_loading_info=True,
                 **common,
             )
-    except READING_ERRORS as error:
+    except Exception as error:  # of many types, if a file is damaged or has an unknown model or data type
         raise DataError(
             f"model {model}: transformers {transformers.__version__} cannot convert {file}: "
             f"{str(error) or repr(error)}; copy or download the file again, or give a folder with the weights in "

@@ -115,7 +115,7 @@ def test_tests_of_the_distributions_pass(installed: Environment) -> None:
     options = ("-v", "-p", "no:cacheprovider", "--import-mode=importlib")
     done = installed.run("-m", "pytest", *options, *(plugin.distribution for plugin in PLUGINS))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "25 passed" in done.stdout
+    assert "28 passed" in done.stdout
     assert "TestContract::test_same_seed_same_predictions PASSED" in done.stdout
 
 
