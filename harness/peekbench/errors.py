@@ -11,7 +11,6 @@ In Python, the traceback of a `PeekbenchError` ends at the call of a public func
     ├── SpecError
     ├── PluginError
     ├── DataError
-    │   └── UnavailableError
     ├── StoreError
     ├── ResultsError
     ├── HostError
@@ -95,37 +94,6 @@ class DataError(PeekbenchError):
     Traceback (most recent call last):
     peekbench.errors.DataError: reviews.csv has no column 'text'; name the column in options.text
     """
-
-
-class UnavailableError(DataError):
-    """Data that cannot be reached now, for a reason that may apply to other data as well, such as no network.
-
-    Parameters
-    ----------
-    resource
-        Name of the data and the place that was searched.
-    reason
-        Why the data are unavailable, and the remedy.
-
-    Examples
-    --------
-    >>> error = UnavailableError("hf.trec", "no network; download it before with `peekbench validate --download`")
-    >>> print(error)
-    hf.trec: no network; download it before with `peekbench validate --download`
-    >>> isinstance(error, DataError)
-    True
-    """
-
-    def __init__(self, resource: str, reason: str) -> None:
-        super().__init__(resource, reason)
-        self.resource = resource
-        """Name of the data and the place that was searched."""
-        self.reason = reason
-        """Why the data are unavailable, and the remedy. A message about several resources says it once."""
-
-    def __str__(self) -> str:
-        """Return the resource and the reason."""
-        return f"{self.resource}: {self.reason}"
 
 
 class HostError(PeekbenchError):

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from peekbench import DataError
 from peekbench.cache import atomic_write, read_cached, write_cached
-from peekbench.errors import UnavailableError
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
@@ -153,11 +152,10 @@ def _verify(path: Path, file: HubFile, description: str) -> None:
         hashlib.file_digest(content, lambda: computed)
     if computed.hexdigest() != file.digest:
         path.resolve().unlink()  # the path may be a link to it; the next call downloads the file again
-        raise UnavailableError(
-            description,
-            f"the file has the {kind} {computed.hexdigest()} and {size:,} bytes, but the Hub lists {file.digest} and "
-            f"{file.size:,} bytes; it was damaged, and is now removed from {path.parent}. Try again to download it; if "
-            "this recurs, check the disk and the network",
+        raise DataError(
+            f"{description}: the file has the {kind} {computed.hexdigest()} and {size:,} bytes, but the Hub lists "
+            f"{file.digest} and {file.size:,} bytes; it was damaged, and is now removed from {path.parent}. Try again "
+            "to download it; if this recurs, check the disk and the network"
         )
 
 
@@ -238,7 +236,7 @@ def _translated_errors(kind: RepositoryKind, repository: str, description: str) 
                 "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench validate --download SPEC` with "
                 "a network connection, or name a local folder"
             )
-        raise UnavailableError(description, problem) from error
+        raise DataError(f"{description}: {problem}") from error
 
 
 def _find_status(error: BaseException) -> tuple[int | None, str]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from peekbench.cache import cache_folder
 from peekbench.data.dataset_checks import check_dataset, find_absent_class
 from peekbench.data.loading import fingerprint, hash_rows
-from peekbench.data.preflight import find_empty_texts
 from peekbench.errors import ContractError, PeekbenchError, ResultsError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, ReportFormatEntry
@@ -116,7 +115,7 @@ def check_rows(source: PureCall) -> str | None:
     check_dataset(dataset, source.use)
     if absent := find_absent_class(dataset):
         raise ContractError(absent)
-    empty = find_empty_texts(dataset)
+    empty = [row for row, text in enumerate(dataset.inputs) if isinstance(text, str) and not text.strip()]
     return f"warning: {pluralize(len(empty), 'empty text')}, the first in row {empty[0]}" if empty else None
 
 

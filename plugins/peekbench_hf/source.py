@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from peekbench import DataError, Dataset, Folders
-from peekbench.errors import UnavailableError
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.locating import LocatedFiles, locate, locate_in_mirror
 from peekbench_hf.options import HubOptions, HubTaskOptions
@@ -83,8 +82,6 @@ def _named(place: str) -> Iterator[None]:
     """Put the place in front of errors."""
     try:
         yield
-    except UnavailableError as error:
-        raise UnavailableError(f"{place}: {error.resource}", error.reason) from error
     except (DataError, NotFoundError) as error:
         raise DataError(f"{place}: {error}") from error
 

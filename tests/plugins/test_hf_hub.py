@@ -320,50 +320,6 @@ def test_other_datasets_load_from_the_parquet_copy_or_from_files(hub: LoopbackHu
 
 
 @pytest.mark.slow
-def test_a_problem_of_many_tasks_is_reported_once(hub: LoopbackHub, tmp_path: Path) -> None:
-    for task in ("emo", "limit"):
-        write_repository(task, hub.folder)
-    load(hub, tmp_path, "hf.emo", "hf.limit")
-    hub.stop()
-    specs = {
-        "all": "[hf.all]",
-        "some": "[hf.emo, hf.trec, hf.massive]",
-        "one": "[hf.emo, hf.trec]",
-        "small": "[hf.trec, hf.massive, hf.emo]",
-    }
-    for name, tasks in specs.items():
-        text = SPEC.replace("[hf.emo, hf.trec]", tasks).replace("locked", name)
-        (tmp_path / f"{name}.yaml").write_text(
-            text.replace("num_test: 10", "num_test: 19") if name == "small" else text
-        )
-
-    def validation_errors(*names: str, **variables: str) -> list[str]:
-        specs = [str(tmp_path / f"{name}.yaml") for name in names]
-        process = hub.python(CLI, tmp_path, "validate", *specs, **variables)
-        assert process.returncode == 2, process.stderr
-        return [
-            re.sub(rf"^peekbench: {re.escape(str(tmp_path))}/\w+\.yaml: ", "", line)
-            for line in process.stderr.splitlines()
-        ]
-
-    everything, single = validation_errors("all", "one", HF_HUB_OFFLINE="1")
-    first = "23 tasks (hf.ag_news, hf.amazon_counterfactual_en, hf.app_reviews, hf.blog_authorship_corpus, "
-    assert everything.startswith(first), "all tasks except two are missing, so all of them are listed"
-    assert "): not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench validate --download" in everything
-    assert single.startswith("hf.trec: the dataset repository CogComp/trec, 65752bf53af25bc9")
-    some, unavailable, small = validation_errors("some", "small")
-    assert some.startswith("2 tasks (hf.trec, hf.massive): cannot be reached (")
-    assert some.count("Check the network and HF_ENDPOINT") == 1
-    assert unavailable.startswith("2 tasks (hf.trec, hf.massive): cannot be reached (")
-    assert "task hf.emo: 40 rows, but" in small, "an error of another kind has its own line"
-    shutil.rmtree(tmp_path / "cache")
-    (everything,) = validation_errors("all", HF_HUB_OFFLINE="1")
-    assert everything.startswith(
-        "25 tasks (hf.ag_news, hf.amazon_counterfactual_en, hf.app_reviews, ...): not in this machine's cache"
-    )
-
-
-@pytest.mark.slow
 def test_show_prints_the_definition_without_a_network(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.stop()
     offline = hub.python(CLI, tmp_path / "offline", "show", "hf.trec")

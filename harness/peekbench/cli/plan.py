@@ -12,7 +12,7 @@ from peekbench.api.inputs import load
 from peekbench.cli.options import SpecArgument, WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
-from peekbench.data.preflight import describe_rows, describe_tasks, warn_of_copies
+from peekbench.data.preflight import describe_tasks, warn_of_copies
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
 from peekbench.execution.planning import count_work, fits_of_arms, planned_design
 from peekbench.execution.preparation import check_files
@@ -60,8 +60,6 @@ def plan(
         for num_test, fits in fits_of_arms(experiment).items():
             listed = ", ".join(f"{arm} {number:,}" for arm, number in fits.items())
             echo(f"  fits of a method in a trial with num_test {num_test:,}: {listed}")
-    for line in describe_rows(experiment):
-        echo(f"  {line}")
     measured = Pilot(seconds={}, first={}, failures=())
     if pilot:
         measured = _run_pilot(experiment)

@@ -10,7 +10,7 @@ import typer
 from peekbench.api.inputs import load
 from peekbench.cli.output import echo, warn
 from peekbench.data.loading import with_sizes
-from peekbench.data.preflight import describe_rows, describe_tasks, warn_of_data
+from peekbench.data.preflight import describe_tasks, warn_of_data
 from peekbench.errors import PeekbenchError
 from peekbench.execution.planning import count_work
 from peekbench.execution.preparation import check_files, download_all
@@ -52,7 +52,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
         for line in download_all(experiment):
             echo(line)
     check_files(experiment)
-    rows, warnings = [], []
+    warnings: list[str] = []
     if with_data:
         experiment = with_sizes(experiment)
         facts = describe_tasks(experiment)
@@ -63,13 +63,11 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
             from peekbench.results.analyze import check_analyses  # noqa: PLC0415 - others validate without pandas
 
             check_analyses(experiment)
-        rows = [f"  {line}" for line in describe_rows(experiment)]
         warnings = list(warn_of_data(experiment, facts))
     else:  # numbers of trials and fits do not depend on the rows of official splits
         experiment = experiment.with_sizes({task.name: UNREAD for task in experiment.tasks})
     size = count_work(experiment)
     work = f"{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}"
     tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
-    for line in [f"{path}: OK: {tasks}, {methods}, {work}", *rows]:
-        echo(line)
+    echo(f"{path}: OK: {tasks}, {methods}, {work}")
     return warnings

@@ -158,28 +158,6 @@ def refuse_joined(labels: Collection[str], place: str) -> None:
             )
 
 
-def align_classes(parts: Sequence[Sequence[str] | None]) -> tuple[tuple[str, ...] | None, list[dict[int, int]]]:
-    """Return the names of the classes of all parts of the data, and new numbers for the numbers of each part.
-
-    Parts may list the same names in another order, and only names say what a number means.
-
-    Parameters
-    ----------
-    parts
-        Names of the classes 0, 1, ... of each split or file, as in a `ClassLabel`; None if it has no names. Without
-        names of the first part, all numbers stay as they are.
-
-    Examples
-    --------
-    >>> align_classes([("bug", "login"), ("login", "bug", "other")])
-    (('bug', 'login', 'other'), [{0: 0, 1: 1}, {0: 1, 1: 0, 2: 2}])
-    """
-    if parts[0] is None:
-        return None, [{} for _ in parts]
-    names = tuple(dict.fromkeys(str(name) for part in parts for name in part or ()))
-    return names, [{number: names.index(str(name)) for number, name in enumerate(part or ())} for part in parts]
-
-
 def name_classes(
     counts: Mapping[str, int], class_names: ClassNames, place: str, locate: Callable[[str], str] | None = None
 ) -> tuple[tuple[str, ...], dict[str, int]]:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from peekbench.data.dataset_checks import class_counts
 from peekbench.data.loading import fingerprint, load_dataset, make_task
 from peekbench.data.overlap import check_copies, count_copied, count_repeated, expected_share, find_copies, name_rows
 from peekbench.data.sizes import check_sizes
-from peekbench.errors import ContractError, DataError, PluginError, UnavailableError
-from peekbench.formatting import list_names, pluralize
+from peekbench.errors import ContractError, DataError, PluginError
+from peekbench.formatting import list_names
 from peekbench.plugins.boundary import Foreign
-from peekbench.plugins.entries import MethodEntry, MethodTaskKind, kind_of
+from peekbench.plugins.entries import MethodEntry, MethodTaskKind
 from peekbench.plugins.graders import GRADERS
-from peekbench.plugins.registry import find, installed_names
 from peekbench.records.data import Dataset, Split, Task, TaskKind, as_texts
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 
-MAX_NAMED = 3  # tasks named in an error about all tasks
 MAX_OVERLAP = 0.05  # share of the test rows of a subsample that may also be among its extra or its train rows
 MAX_USES = 20  # subsamples that test the same text
-MAX_MAJORITY = 0.7  # share of one class in test sets of methods that are trained on balanced train sets
 MAX_LISTED = 3  # tasks in a warning
-MAX_METHODS = 12  # methods in an error about a kind of task
+DROP = "remove the copies, with `drop_duplicates` in tasks of text sources and in `measure`"
 
 
 def check_tasks(spec: ExperimentSpec) -> None:
@@ -39,7 +36,7 @@ def check_tasks(spec: ExperimentSpec) -> None:
     PluginError
         If a method does not support the kind of a task, or its inputs.
     """
-    errors: dict[str, DataError] = {}
+    errors: list[DataError] = []
     kinds: dict[TaskKind, str] = {}
     for task in spec.tasks:
         try:
@@ -58,7 +55,7 @@ def check_tasks(spec: ExperimentSpec) -> None:
 
                 check_groups(dataset, spec.design_of(task), spec.seed, task.name)
         except DataError as error:
-            errors[task.name] = error
+            errors.append(error)
         else:
             _check_methods(spec, task.name, dataset)
             kinds.setdefault(dataset.kind, task.name)
@@ -67,10 +64,8 @@ def check_tasks(spec: ExperimentSpec) -> None:
         raise DataError(
             f"tasks of different kinds have scores without a common average: {listed}; put them into different specs"
         )
-    if len(errors) == 1:
-        raise next(iter(errors.values()))
     if errors:
-        raise DataError("\n".join(list_errors(errors, len(spec.tasks))))
+        raise DataError("\n".join(map(str, errors)))
 
 
 def _check_grader(task: Task, references: list[Any]) -> None:
@@ -91,24 +86,6 @@ def _check_grader(task: Task, references: list[Any]) -> None:
                 raise DataError(str(error)) from error
 
 
-def list_errors(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:
-    """Yield one line per error of a task, and only one for tasks that are unavailable for the same reason."""
-    names_by_cause: dict[object, list[str]] = {}
-    for name, error in errors.items():
-        cause: object = error
-        if isinstance(error, UnavailableError):
-            cause = error.reason
-        names_by_cause.setdefault(cause, []).append(name)
-    for cause, names in names_by_cause.items():
-        if len(names) == 1:
-            yield str(errors[names[0]])
-        else:  # if all tasks are affected, readers need only a few names
-            count = f"{len(names)} tasks"
-            if len(names) == num_tasks and len(names) > MAX_NAMED + 1:
-                names[MAX_NAMED:] = ["..."]
-            yield f"{count} ({', '.join(names)}): {cause}"
-
-
 def _check_methods(spec: ExperimentSpec, task: str, dataset: Dataset) -> None:
     for method in spec.methods:
         check_data = method.entry.preparation.check_data
@@ -119,8 +96,10 @@ def _check_methods(spec: ExperimentSpec, task: str, dataset: Dataset) -> None:
             except DataError as error:
                 raise DataError(f"method {method.name} ({method.use}), task {task}: {error}") from error
         if mismatch := find_mismatch(method.entry, dataset, f"task {task}"):
-            remedy = _remedy(dataset, len(spec.tasks))
-            raise PluginError(f"method {method.name} ({method.use}) {mismatch}; {remedy}")
+            raise PluginError(
+                f"method {method.name} ({method.use}) {mismatch}; choose a method for this kind of task, which "
+                "`peekbench show methods` tells, or put the tasks into different specs"
+            )
 
 
 def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
@@ -157,18 +136,6 @@ def _method_task_kind(dataset: Dataset) -> MethodTaskKind:
     elif dataset.kind == "regression" and dataset.input_kind == "texts":
         kind = "text_regression"
     return kind
-
-
-def _remedy(dataset: Dataset, num_tasks: int) -> str:
-    kind = _method_task_kind(dataset)
-    entries = {use: find(use, MethodEntry) for use in installed_names(kind_of(MethodEntry))}
-    fitting = [use for use, entry in entries.items() if kind in entry.task_kinds and not entry.control]
-    remedy = f"choose a method for this kind of task: {list_names(fitting, MAX_METHODS) or 'none is installed'}"
-    if num_tasks > 1:
-        remedy += "; or put the tasks into different specs"
-    if kind == "language_modeling":
-        remedy += ", or use the labels: remove `kind` from the task, and `label` null from its options"
-    return remedy
 
 
 def describe_tasks(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
@@ -212,24 +179,6 @@ def _list_class_counts(dataset: Dataset, split: Split | None = None) -> list[int
     """Return the number of rows of each class or label; empty for other tasks."""
     counts = class_counts(dataset, split)
     return [counts.get(label, 0) for label in range(len(dataset.class_names))]
-
-
-def describe_rows(spec: ExperimentSpec) -> Iterator[str]:
-    """Yield lines on each task with official splits or groups."""
-    for task in spec.tasks:
-        dataset = load_dataset(spec.source(task))
-        if sizes := Counter(dataset.splits):
-            yield (
-                f"task {task.name}: official splits, {pluralize(sizes['train'], 'row')} for train sets, "
-                f"{pluralize(sizes['test'], 'row')} for extra and test sets"
-            )
-        if len(dataset.extra):
-            yield f"task {task.name}: {pluralize(len(dataset.extra), 'private extra text')} in the place of folds"
-        if counts := Counter(dataset.groups).values():
-            yield (
-                f"task {task.name}: {pluralize(len(counts), 'group')} of {min(counts):,} to {max(counts):,} rows, each "
-                "in one set at most"
-            )
 
 
 def majority_share(facts: Mapping[str, Any]) -> float | None:
@@ -285,54 +234,31 @@ def warn_of_copies(designs: Mapping[str, Design], facts: Mapping[str, Mapping[st
     """
     tasks = {name: task for name, task in facts.items() if task.get("copies")}
     copied = {name: count_copied(task["copies"]) for name, task in tasks.items()}
-    if leaking := [(name, number) for name, number in _worst(copied) if number]:
-        noun = _name_rows(tasks, [name for name, _ in leaking])
-        listed = [f"{number:,} of {tasks[name]['copies']['rows']['test']:,} in {name}" for name, number in leaking]
-        yield (
-            f"Test {noun} are also train {noun}: {list_names(listed, MAX_LISTED)}. Scores on them are not scores on "
-            f"new {noun}: {_how_to_drop(noun)}"
-        )
     private = {name: task["copies"]["pairs"].get("extra-test", (0, 0))[1] for name, task in tasks.items()}
-    if shared := [(name, number) for name, number in _worst(private) if number]:
-        noun = _name_rows(tasks, [name for name, _ in shared])
-        listed = [f"{number:,} of {tasks[name]['copies']['rows']['extra']:,} in {name}" for name, number in shared]
-        yield (
-            f"Private extra {noun} are also test {noun}: {list_names(listed, MAX_LISTED)}. Both arms adapt to them, "
-            f"which hides bias: {_how_to_drop(noun)}"
-        )
+    for numbers, place, problem in (
+        (copied, "test", "Test rows are also train rows: {}. Scores on them are not scores on new rows: {}"),
+        (private, "extra", "Private extra rows are also test rows: {}. Both arms adapt to them, which hides bias: {}"),
+    ):
+        found = [(name, number, tasks[name]["copies"]["rows"][place]) for name, number in _worst(numbers) if number]
+        if found:
+            listed = [f"{number:,} of {num_rows:,} in {name}" for name, number, num_rows in found]
+            yield problem.format(list_names(listed, MAX_LISTED), DROP)
     shares = {name: max(share_of_copies(designs[name], task).values()) for name, task in tasks.items()}
     if duplicated := [name for name, share in _worst(shares) if share >= MAX_OVERLAP]:
-        noun = _name_rows(tasks, duplicated)
         listed = [_describe_copies(name, designs[name], tasks[name]) for name in duplicated]
         yield (
-            f"Test {noun} are also extra or train {noun}: {list_names(listed, MAX_LISTED)}. Both arms adapt to those "
-            f"that are extra {noun}, which hides bias, and train {noun} raise all scores: {_how_to_drop(noun)}"
+            f"Test rows are also extra or train rows: {list_names(listed, MAX_LISTED)}. Both arms adapt to those that "
+            f"are extra rows, which hides bias, and train rows raise all scores: {DROP}"
         )
-
-
-def _name_rows(tasks: Mapping[str, Mapping[str, Any]], affected: Sequence[str]) -> str:
-    nouns = {tasks[name]["row_name"] for name in affected}
-    return nouns.pop() if len(nouns) == 1 else "rows"
-
-
-def _how_to_drop(noun: str) -> str:
-    if noun == "rows":
-        return "remove the copies from the data (in `measure`, set the option `drop_duplicates` to exact)"
-    return (
-        "remove the copies (in tasks of `files`, `hf` and `docstrings`, and in `measure`, set the option "
-        "`drop_duplicates` to near)"
-    )
 
 
 def _describe_copies(name: str, design: Design, task: Mapping[str, Any]) -> str:
     """Say how many rows of a task are copies, and which shares of the test rows they make extra and train rows."""
     copies = task["copies"]
-    number = count_repeated(copies)
-    noun = task["row_name"]
-    shares = [f"{share:.0%} are also {arm} {noun}" for arm, share in share_of_copies(design, task).items()]
+    shares = [f"{share:.0%} are also {arm} rows" for arm, share in share_of_copies(design, task).items()]
     return (
-        f"in {name}, {number:,} of {copies['drawn']:,} rows have copies, so of the test {noun} of a subsample, "
-        f"{' and '.join(shares)}"
+        f"in {name}, {count_repeated(copies):,} of {copies['drawn']:,} rows have copies, so of the test rows of a "
+        f"subsample, {' and '.join(shares)}"
     )
 
 
@@ -409,54 +335,6 @@ def count_supported(designs: Mapping[str, Design], facts: Mapping[str, Mapping[s
     return supported
 
 
-def warn_of_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a warning about balanced train sets of tasks with a very frequent class.
-
-    Parameters
-    ----------
-    designs
-        Design of each task.
-    facts
-        Facts about each task's data, as `describe_tasks` returns them.
-    """
-    shares = {name: majority_share(task) or 0.0 for name, task in facts.items() if designs[name].train == "balanced"}
-    if frequent := _worst({name: share for name, share in shares.items() if share > MAX_MAJORITY}):
-        yield (
-            f"Most rows have one class: {_list_shares(frequent)}. Train sets are balanced, so accuracy is often lower: "
-            "compare macro-F1, or set `train` to natural in the design"
-        )
-
-
-def warn_of_texts(spec: ExperimentSpec) -> Iterator[str]:
-    """Yield a warning about texts without a visible character."""
-    empty = {task.name: find_empty_texts(load_dataset(spec.source(task))) for task in spec.tasks}
-    if affected := _worst({name: len(rows) for name, rows in empty.items() if rows}):
-        counts = ", ".join(f"{number:,.0f} in {name}" for name, number in affected[:MAX_LISTED])
-        name = affected[0][0]
-        yield (
-            f"Texts are empty: {counts}; the first in {name} is that of row {empty[name][0]}. They are drawn like "
-            "other texts: remove the rows, or check the column of the text"
-        )
-
-
-def find_empty_texts(dataset: Dataset) -> list[int]:
-    """Return the rows, counted from 0, whose texts have no visible character.
-
-    Parameters
-    ----------
-    dataset
-        Rows of a task. Features have no texts.
-
-    Examples
-    --------
-    >>> find_empty_texts(Dataset(["a", " ", "b", ""], [0, 1, 0, 1], ("x", "y")))
-    [1, 3]
-    """
-    if dataset.input_kind == "features":
-        return []
-    return [row for row, text in enumerate(dataset.inputs) if not text.strip()]
-
-
 def warn_of_data(spec: ExperimentSpec, facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield all warnings that are possible before a run.
 
@@ -469,17 +347,7 @@ def warn_of_data(spec: ExperimentSpec, facts: Mapping[str, Mapping[str, Any]]) -
     """
     designs = {task.name: spec.design_of(task) for task in spec.tasks}
     yield from warn_of_design(designs, facts)
-    yield from warn_of_classes(designs, facts)
-    yield from warn_of_texts(spec)
 
 
 def _worst(values: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(values.items(), key=lambda item: -item[1])
-
-
-def _list_shares(tasks: Sequence[tuple[str, float]]) -> str:
-    """List the first tasks, and count the others: '27% in spam, 12% in news and 3 more tasks'."""
-    listed = ", ".join(f"{share:.0%} in {name}" for name, share in tasks[:MAX_LISTED])
-    if len(tasks) > MAX_LISTED:
-        listed += f" and {pluralize(len(tasks) - MAX_LISTED, 'more task')}"
-    return listed

@@ -110,9 +110,7 @@ def test_empty_texts_are_a_warning() -> None:
     done = run_command("check", "own.py:load_blank")
     assert done.returncode == 0
     assert "passed  the rows are valid (warning: 1 empty text, the first in row 59)" in done.stdout
-    printed = validate("own.py:load_blank")
-    assert "own.yaml: OK" in printed
-    assert "Texts are empty: 1 in own; the first in own is that of row 59" in printed
+    assert "own.yaml: OK" in validate("own.py:load_blank")
 
 
 def test_a_missing_option_plugin_is_named_with_the_function() -> None:

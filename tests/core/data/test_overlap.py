@@ -116,7 +116,7 @@ def test_splits_without_a_new_row_are_refused() -> None:
     some = official(texts[:10], texts[10:], extra=[*texts[10:15], text(30)])
     check_copies(some, "news")
     (warning,) = warn_of_copies({"news": SMALL}, {"news": facts(some)})
-    assert warning.startswith("Private extra texts are also test texts: 5 of 6 in news. Both arms adapt to them")
+    assert warning.startswith("Private extra rows are also test rows: 5 of 6 in news. Both arms adapt to them")
 
 
 @pytest.mark.parametrize("num_test", [30, 80])
@@ -145,7 +145,7 @@ def test_folds_share_copies_within_the_test_split() -> None:
     design = Design.model_validate({**OFFICIAL, "folds": 5})
     assert share_of_copies(design, facts(dataset)) == {"extra": pytest.approx(80 / 99)}
     (warning,) = warn_of_copies({"news": design}, {"news": facts(dataset)})
-    assert "in news, 100 of 100 rows have copies, so of the test texts of a subsample, 81% are also extra" in warning
+    assert "in news, 100 of 100 rows have copies, so of the test rows of a subsample, 81% are also extra" in warning
 
 
 def make_rows(number: int, seed: int) -> pd.DataFrame:
@@ -259,9 +259,9 @@ def test_validate_shows_the_copies_of_official_splits(
     task = "{use: files, name: news, options: {path: train.csv, test_path: test.csv}}"
     Path("spec.yaml").write_text(f"name: news\ntasks: [{task}]\nmethods: [classic.lsa]\ndesign: official\n")
     app(["validate", "spec.yaml"], standalone_mode=False)
-    assert "Test texts are also train texts: 60 of 120 in news." in capsys.readouterr().err
+    assert "Test rows are also train rows: 60 of 120 in news." in capsys.readouterr().err
     app(["plan", "--no-pilot", "spec.yaml"], standalone_mode=False)
-    assert "Test texts are also train texts: 60 of 120 in news." in capsys.readouterr().err
+    assert "Test rows are also train rows: 60 of 120 in news." in capsys.readouterr().err
     Path("spec.yaml").write_text(Path("spec.yaml").read_text().replace("test.csv}", "test.csv, drop_duplicates: near}"))
     app(["validate", "spec.yaml"], standalone_mode=False)
     assert "copies" not in capsys.readouterr().err, "the remedy works"
