@@ -43,7 +43,6 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, Field, model_serializer
 
 from peekbench.formatting import pluralize
-from peekbench.plugins.names import OF_FEW, find_nearest
 from peekbench.spec.design import SpecModel
 from peekbench.spec.error_messages import problem
 
@@ -182,29 +181,10 @@ def _read_arm(value: Any) -> Any:
                 return _read_dose(number)
             if kind in BLOCK_RULES:
                 return _read_blocks(kind, number)
-    raise ValueError(f"{reprlib.repr(value)} is not an arm; {_suggest_arm(value)}")
-
-
-def _suggest_arm(value: Any) -> str:
-    """Return the remedy for a value that is not an arm, with the number that was written."""
-    written, blocks, dose = value, None, 0.25
-    if isinstance(value, Mapping) and len(value) == 1:
-        ((written, number),) = value.items()
-        if isinstance(number, int):
-            blocks = number
-    elif isinstance(value, float) and 0 < value < 1:
-        dose = value
-    if isinstance(written, str):
-        if written is value and (digits := re.search(r"\d+$", written[:MAX_KIND])):
-            blocks = int(digits[0])
-        near = find_nearest(written[:MAX_KIND], [*NAMED, *BLOCK_RULES], OF_FEW)
-        if near in BLOCK_RULES and (blocks or near not in NAMED):
-            near = f"{near}: {blocks or 5}"
-        if near == value:
-            return f"write {near} without quotes"
-        if near:
-            return f"did you mean {near}?"
-    return f"arms are {', '.join(NAMED)}, doses such as `mix: {dose}`, and blocks such as `cross: 5`"
+    raise ValueError(
+        f"{reprlib.repr(value)} is not an arm; arms are {', '.join(NAMED)}, doses such as `mix: 0.25`, and blocks such "
+        "as `cross: 5`"
+    )
 
 
 def _read_dose(share: Any) -> Arm:
@@ -212,10 +192,7 @@ def _read_dose(share: Any) -> Arm:
         if round(share, DOSE_DIGITS) != share:
             raise problem(f"{share!r} has more than {DOSE_DIGITS} decimals; round it", "mix")
         return Arm(kind="mix", mix=share)
-    remedy = ""
-    if isinstance(share, int | float) and not isinstance(share, bool) and 2 <= share < 100:  # a percentage
-        remedy = f"; write {share / 100:g}"
-    raise problem(f"{share!r} is not a share between 0 (the arm extra) and 1 (the arm test){remedy}", "mix")
+    raise problem(f"{share!r} is not a share between 0 (the arm extra) and 1 (the arm test)", "mix")
 
 
 def _read_blocks(kind: Any, number: Any) -> Arm:

@@ -6,18 +6,13 @@ A run may be extended, but its numbers must come from one experiment.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from peekbench.errors import SpecError, StoreError
-from peekbench.plugins.protocols import Options
+from peekbench.errors import StoreError
 from peekbench.spec.experiment import ExperimentSpec, canonical, make_spec
-
-VERSIONS = ("version", "revision", "python")
-"""Facts about the source of data that explain why data have changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +87,8 @@ def changed_experiment(stored: Experiment, spec: ExperimentSpec, tasks: Mapping[
     for name, facts in part.tasks.items():
         if name in tasks and facts["fingerprint"] != tasks[name]["fingerprint"]:
             before, now = facts["fingerprint"][:12], tasks[name]["fingerprint"][:12]
-            versions = _describe_versions(facts.get("details", {}), tasks[name].get("details", {}))
-            changed.append(f"data of task {name}: fingerprint {before} before, {now} now{versions}")
+            changed.append(f"data of task {name}: fingerprint {before} before, {now} now")
     return changed
-
-
-def _describe_versions(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return in parentheses the versions in which two descriptions of data differ; empty if there are none."""
-    changed = [key for key in VERSIONS if key in old and key in new and old[key] != new[key]]
-    changes = [f"{key} {old[key]} before, {new[key]} now" for key in changed]
-    if not changes:
-        return ""
-    return f" ({'; '.join(changes)})"
 
 
 def incompatible_changes(
@@ -236,27 +221,12 @@ def spec_to_plain(spec: ExperimentSpec) -> dict[str, Any]:
     >>> spec_from_plain(json.loads(json.dumps(spec_to_plain(spec)))) == spec
     True
     """
-    for method in spec.methods:
-        for task in ("", *method.by_task):
-            _check_survives_json(spec.options(method, task), method.name)
     return {"spec": canonical(spec), "folder": str(spec.folder), "pinned": pins_to_plain(spec)}
 
 
 def pins_to_plain(spec: ExperimentSpec) -> list[list[Any]]:
     """Return the pinned options of a spec as JSON values: group, name and options of each component."""
     return [[*place, options.model_dump(mode="json")] for place, options in spec.pinned.items()]
-
-
-def _check_survives_json(options: Options, method: str) -> None:
-    """Refuse options that another process would not get as they are, such as secrets, which JSON masks."""
-    rebuilt = type(options).model_validate(json.loads(json.dumps(options.model_dump(mode="json"))))
-    for (name, value), (_, other) in zip(options, rebuilt, strict=True):
-        is_nan = isinstance(value, float) and math.isnan(value)  # NaN is not equal to itself
-        if value != other and not is_nan:
-            raise SpecError(
-                f"method {method}: options.{name} is another value after it was written as JSON, which is how other "
-                "processes get it; give the option a type that JSON keeps, such as a string or a number"
-            )
 
 
 def spec_from_plain(plain: Mapping[str, Any]) -> ExperimentSpec:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast
@@ -21,7 +19,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticSerializationError
 
 from peekbench.errors import PluginError, SpecError
 from peekbench.formatting import shorten
@@ -35,7 +32,7 @@ from peekbench.plugins.entries import (
     RendererEntry,
 )
 from peekbench.plugins.graders import find_grader
-from peekbench.plugins.names import GIVE_SPEC, Code, is_refused, join_name, names_code, split_name
+from peekbench.plugins.names import GIVE_SPEC, Code, is_refused, names_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
@@ -74,9 +71,7 @@ def parse_options(text: str) -> dict[str, Any]:
     """
     raw = read_yaml(text, "options")
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
-        pairs = re.findall(r"(\w+) *[=:] *([^\s,]+)", shorten(text, 200))
-        example = ", ".join(f"{name}: {value}" for name, value in pairs or [("name", "value")])
-        raise SpecError(f"options: {shorten(repr(text), 200)} is not a mapping; write it as '{{{example}}}'")
+        raise SpecError(f"options: {shorten(repr(text), 200)} is not a mapping; write it as '{{name: value}}'")
     return raw
 
 
@@ -109,12 +104,6 @@ class Component(SpecModel, Generic[EntryT]):
     @model_validator(mode="before")
     @classmethod
     def _expand_name(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and len(value) == 1 and not value.keys() & cls.model_fields.keys():
-            ((use, options),) = value.items()
-            if isinstance(options, Mapping | None) and "." in str(use):
-                written = {"use": str(use), "options": options or {}}
-                example = shorten(json.dumps(written, ensure_ascii=False, default=str), 200)
-                raise ValueError(f"an entry names its plugin with `use`: write {example}")
         if isinstance(value, str):
             return {"use": value}
         return value
@@ -139,10 +128,6 @@ class Component(SpecModel, Generic[EntryT]):
         if value is None:
             value = {}
         options: Options = model.model_validate(value)
-        try:
-            options.model_dump_json()
-        except PydanticSerializationError as error:
-            raise ValueError(f"cannot be stored as JSON: {error}; give plain values") from error
         return options
 
     @classmethod
@@ -190,15 +175,6 @@ class NamedComponent(Component[EntryT]):
         return use
 
 
-def _find_readers() -> Iterator[str]:
-    """Iterate over the data sources that have the option `path`; broken plugins are left out."""
-    for plugin in registry.installed():
-        with suppress(PluginError):
-            for name, entry in registry.load(plugin).entries(DataSourceEntry).items():
-                if "path" in entry.options.model_fields:
-                    yield join_name(plugin, name)
-
-
 class TaskSpec(NamedComponent[DataSourceEntry]):
     """A task of an experiment."""
 
@@ -219,13 +195,6 @@ class TaskSpec(NamedComponent[DataSourceEntry]):
     """Number of subsamples of this task at each test size, instead of the design's. Tasks with more noise need
     more. With `stop`, looks at this task are at the same shares as at the others."""
 
-    @field_validator("kind", mode="before")
-    @classmethod
-    def _check_is_of_task(cls, kind: Any) -> Any:
-        if kind == "generation":
-            raise ValueError("'generation' is an option of data sources; write `options: {kind: generation}`")
-        return kind
-
     @field_validator("grader", mode="wrap")
     @classmethod
     def _locate_grader(cls, value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
@@ -239,9 +208,10 @@ class TaskSpec(NamedComponent[DataSourceEntry]):
     @classmethod
     def _check_is_no_file(cls, use: Any) -> Any:
         if isinstance(use, str) and use.lower().endswith(DATA_SUFFIXES):
-            reader = next(_find_readers(), "PLUGIN")
-            remedy = json.dumps({"use": reader, "options": {"path": use}}, ensure_ascii=False)
-            raise ValueError(f"{shorten(repr(use), 100)} is a file, not a data source; write {remedy}")
+            raise ValueError(
+                f"{shorten(repr(use), 100)} is a file, not a data source; name a data source that reads it, and give "
+                "the file as its option `path`"
+            )
         return use
 
 

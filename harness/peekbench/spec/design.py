@@ -23,7 +23,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from peekbench.plugins.names import Code, locate_code
 from peekbench.records.runs import LookMethod, Settled, Size
@@ -70,11 +69,7 @@ Name: TypeAlias = Annotated[
 
 
 def _as_tuple(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (value,)
-    if isinstance(value, list | tuple):
-        return value
-    raise PydanticCustomError("counts_type", "Input should be a whole number or a list of them")
+    return (value,) if isinstance(value, int | float) else value
 
 
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
@@ -283,27 +278,6 @@ class Design(SpecModel):
                 "or a smaller num_test"
             )
         return number
-
-    @field_validator("crossover", mode="before")
-    @classmethod
-    def _check_is_number_of_sets(cls, crossover: Any) -> Any:
-        if crossover is True or not isinstance(crossover, int | None):
-            raise ValueError(f"{reprlib.repr(crossover)} is not a number of sets; use 2 to {MAX_SETS}, or false")
-        return crossover
-
-    @field_validator("num_subsamples", mode="before")
-    @classmethod
-    def _check_form(cls, repeats: Any, info: ValidationInfo) -> Any:
-        if isinstance(repeats, list | tuple):
-            sizes = info.data.get("num_test", ())
-            example = "{50: 100, 500: 20}"
-            if sizes and len(sizes) == len(repeats):
-                pairs = [f"{size}: {number}" for size, number in zip(sizes, repeats, strict=True)]
-                example = f"{{{', '.join(pairs)}}}"
-            raise ValueError(f"{reprlib.repr(repeats)} is a list; give one number, or one by num_test: {example}")
-        if isinstance(repeats, Mapping) and len({str(size) for size in repeats}) < len(repeats):
-            raise ValueError("two entries have the same num_test; remove one of them")
-        return repeats
 
     @model_validator(mode="after")
     def _check_each_size_has_repeats(self) -> Design:

@@ -52,9 +52,6 @@ def expand_groups(tasks: Any, info: ValidationInfo) -> Any:
         return tasks
     expanded: list[Any] = []
     for task in tasks:
-        if isinstance(task, Mapping) and "name" in task and _find_group(task.get("use"), origin) is not None:
-            remedy = f"{task['use']!r} is a group and its members have their own names; remove it"
-            raise problem(remedy, len(expanded), "name")
         expanded += _members(task, origin)
     return expanded
 

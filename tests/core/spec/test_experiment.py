@@ -81,8 +81,6 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
         ({"arms": ["base", "extra"]}, ["arms: arm 'test' is missing"]),
         ({"arms": ["extra", "test", "test"]}, ["arms: arm 'test' is duplicated"]),
         ({"arms": ["extra", "test", "tset"]}, ["arms[2]: 'tset' is not an arm"]),
-        ({"tasks": [{"use": "toy.words", "kind": "generation"}]},
-         ["tasks[0].kind: 'generation' is an option of data sources; write `options: {kind: generation}`"]),
         ({"arms": ["extra", "test", {"mix": 1.5}]}, ["arms[2].mix: 1.5 is not a share between 0"]),
         ({"arms": ["extra", "test", {"cross": 31}]}, ["arms[2]: cross-31 with num_test 30 has 31 blocks; use 2 to 30"]),
         ({"arms": ["extra", "test", {"mix": 0.01}], "design": {"num_train": 6, "num_test": 20, "num_subsamples": 1}},
