@@ -18,17 +18,10 @@ HIDDEN_CHARACTERS = re.compile(
 )
 
 
-LINE_COMMAND = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
-"""Start of what a log of GitHub takes for a command, such as `::stop-commands::`."""
-GROUP_COMMAND = re.compile(r"#(?=#\w*\[)")
-"""Start of what a log of GitHub or Azure takes for a command, such as `##[group]`."""
-
-
 def visible(text: str) -> str:
     r"""Return text on one line, with control characters, direction marks and characters of zero width as escapes.
 
-    A terminal or a browser would obey them, or hide them from the reader, and a line of its own could be a command to
-    the machine that logs it.
+    A terminal or a browser would obey them, or hide them from the reader.
 
     Parameters
     ----------
@@ -53,13 +46,11 @@ def visible_lines(text: str) -> str:
 
     Examples
     --------
-    >>> print(visible_lines("one\n::two"))
+    >>> print(visible_lines("one\n\x1btwo"))
     one
-    \x3a:two
+    \x1btwo
     """
-    text = HIDDEN_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
-    text = LINE_COMMAND.sub(r"\1\\x3a", text)
-    return GROUP_COMMAND.sub(r"\\x23", text)
+    return HIDDEN_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def shorten(text: str, limit: int) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 Sameness: TypeAlias = Literal["equal", "alike", "different"]
@@ -46,28 +46,8 @@ class _Forms(dict[int, str]):
 _forms = _Forms()
 
 
-def _unify_characters(text: str) -> str:
-    return unicodedata.normalize("NFC", text.translate(_forms))
-
-
-def _collapse_spaces(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _strip_punctuation(text: str) -> str:
-    stripped = text.rstrip(FINAL)
-    if not stripped or stripped == text.rstrip():  # '?' is not the empty text
-        return text
-    return stripped
-
-
-STEPS: Mapping[str, Callable[[str], str]] = {
-    "the encoding of characters": _unify_characters,
-    "case": str.lower,  # not `casefold`, for which the German words Masse and Maße are equal
-    "spaces": _collapse_spaces,
-    "punctuation at the end": _strip_punctuation,
-}
-"""Steps of the normalization of a text, by the difference that each removes."""
+DIFFERENCES = "case, spaces, punctuation at the end or the encoding of characters"
+"""What `normalize` removes, in words."""
 
 
 def key_of(value: object) -> str | None:
@@ -122,9 +102,9 @@ def normalize(text: str) -> str:
     >>> normalize(" New\u00a0 York. "), normalize("the\u0301") == normalize("TH\u00c9\u200b"), normalize("12.0")
     ('new york', True, '12')
     """
-    for step in STEPS.values():
-        text = step(text)
-    return key_of(text) or ""
+    text = unicodedata.normalize("NFC", text.translate(_forms)).lower()  # `casefold` would make Maße and Masse equal
+    text = " ".join(text.split())
+    return key_of(text.rstrip(FINAL) or text) or ""  # '?' is not the empty text
 
 
 def compare(one: object, other: object) -> Sameness:
@@ -166,45 +146,3 @@ def find_alike(keys: Iterable[str]) -> list[list[str]]:
     for value in dict.fromkeys(keys):
         variants[normalize(value)].append(value)
     return [values for values in variants.values() if len(values) > 1]
-
-
-def describe_difference(keys: Iterable[str]) -> str:
-    """Return by what keys differ that are alike.
-
-    Examples
-    --------
-    >>> describe_difference(["Yes", "yes."]), describe_difference(["cafe\u0301", "caf\u00e9"])
-    ('case or punctuation at the end', 'the encoding of characters')
-    """
-    found = []
-    values = list(keys)
-    for left_out in STEPS:
-        texts = values
-        for name, step in STEPS.items():
-            if name != left_out:
-                texts = [step(text) for text in texts]
-        if len(set(texts)) > 1:
-            found.append(left_out)
-    return " or ".join(found or STEPS)
-
-
-def spell(text: str) -> str:
-    r"""Return a text in quotation marks as Python and YAML read it, in ASCII where characters may look like others.
-
-    Examples
-    --------
-    >>> print(spell("caf\u00e9"), spell("cafe\u0301"), spell("12\u200b"))
-    "café" "cafe\u0301" "12\u200b"
-    """
-    return '"' + "".join(map(_spell_character, text)) + '"'
-
-
-def _spell_character(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    if character.isprintable() and _forms[ord(character)] == character and not unicodedata.combining(character):
-        return character
-    code = ord(character)
-    if code > 0xFFFF:
-        return f"\\U{code:08x}"
-    return f"\\u{code:04x}"

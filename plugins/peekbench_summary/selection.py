@@ -15,7 +15,7 @@ from scipy.stats import t as student_t
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import pluralize
-from peekbench.records import Answers, BoolArray, Cell, FloatArray, Inflation, IntArray, Predictions, Unit
+from peekbench.records import Answers, BoolArray, Cell, FloatArray, IntArray, Predictions, Unit
 from peekbench.results import has_independent_tasks, independent_units, plain_cell, score_units
 from peekbench_summary import Selection
 from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks
@@ -378,16 +378,6 @@ def _tabulate(
         for comparison, curve in zip(comparisons, curves, strict=True)
         for number, estimate in curve.items()
     )
-    statements = tuple(
-        Inflation(
-            *max(curve.items()),
-            unit,
-            _name_sizes(comparison, varying),
-            comparison.num_texts,
-            is_of_texts=comparison.way != BY_SUBSAMPLES,
-        )
-        for comparison, curve in zip(comparisons, curves, strict=True)
-    )
     ways = dict.fromkeys(comparison.way for comparison in comparisons)
     has_interval = all(estimate.has_interval for curve in curves for estimate in curve.values())
     interval = (
@@ -402,8 +392,4 @@ def _tabulate(
     note = NOTE.format(total=totals, arm=arm, method=" ".join(ways).format(splits=NUM_SPLITS), interval=interval)
     title = "Winner's curse: inflation of the best score of K configurations"
     overview = (*varying, "K", "inflation", "texts", "tasks", "subsamples")
-    return Table(title, columns, rows, note, overview=overview, statements=statements)
-
-
-def _name_sizes(comparison: Comparison, varying: Sequence[str]) -> str:
-    return ", ".join(f"{name} {size}" for name, size in zip(varying, comparison.sizes, strict=True))
+    return Table(title, columns, rows, note, overview=overview)

@@ -221,7 +221,7 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
         ("text,label\na,x\nb, c,y\n", "rows.csv", {}, "line 3: 3 fields, but the header has 2"),
         ('text,label\na,x\n"b,y\n', "rows.csv", {}, "line 3: unexpected end of data"),
         (CSV.encode("utf-16"), "rows.csv", {"encoding": "utf-8"}, "is not utf-8: .*set `encoding`"),
-        ("text,label\na,x\nb,x\nc,X \n", "rows.csv", {}, r'"x" and "X" differ only by case\. Correct them'),
+        ("text,label\na,x\nb,x\nc,X \n", "rows.csv", {}, r'"x" and "X" differ only by case, .*\. Correct them'),
         (CSV, "rows.csv", {"class_names": ["pos", "neutral"]}, "line 3: the label 'neg' has no class; .*'neutral'"),
         ("text,label\na,1\nb,2\n", "rows.csv", {"class_names": {1: "n", 3: "y"}}, "line 3: the label '2' has no class"),
         ("text,label\n", "rows.csv", {}, "no row is left"),

@@ -18,7 +18,6 @@ from peekbench import Analysis
 from peekbench.errors import SpecError
 from peekbench.execution.runner import run
 from peekbench.records import Answers, FloatArray
-from peekbench.report.render.advice import put_into_words
 from peekbench.results import tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.components import AnalysisSpec, make_component
@@ -171,9 +170,6 @@ def test_a_run_is_analyzed_by_its_texts(make_spec: Callable[..., ExperimentSpec]
         (2, 30, 6),
         (3, 30, 6),
     ]
-    assert put_into_words(analysis.tables[0]).note.startswith(
-        "The score of the best of 3 configurations, chosen by this score on 30"
-    )
 
 
 def analyze_table(rows: Sequence[tuple[Any, ...]], columns: str) -> Analysis:
@@ -186,9 +182,6 @@ def test_tables_without_arms_are_read() -> None:
     seeds = [(f"m{k}", "news", seed, rng.normal(0.3, 0.1)) for k in range(3) for seed in range(5)]
     analysis = analyze_table(seeds, "model task seed r2")
     assert [column.unit for column in analysis.tables[0].columns][1] == "change"
-    assert "is inflated by" in put_into_words(analysis.tables[0]).note
-    assert "If all subsamples test the same texts" in put_into_words(analysis.tables[0]).note
-    assert "points" not in put_into_words(analysis.tables[0]).note
     texts = [(f"m{k}", task, text, rng.integers(2)) for k in range(3) for task in "ab" for text in range(80)]
     rows = table_rows(analyze_table(texts, "model task text score").tables[0])
     assert [(row["texts"], row["tasks"], row["inflation, low"]) for row in rows] == [(40, 2, None)] * 2

@@ -1,82 +1,25 @@
-"""Finds what an argument of a command or a function means: a spec, a run by name, spec or store, or a table of scores.
-
-A message about a file of another kind names the kind, and the command that takes it.
-"""
+"""Finds what an argument of a command or a function means: a spec, a run, or a table of scores."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from peekbench.errors import PeekbenchError, SpecError, warn_of_run
 from peekbench.plugins.names import Code, find_nearest_file
-from peekbench.spec.design import NAME
 from peekbench.spec.experiment import ExperimentSpec, canonical, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
-from peekbench.yaml_loader import read_limited, read_yaml
-
-Role: TypeAlias = Literal["store", "spec", "scores", "yaml", "folder", "stream", "other"]
-"""What commands can do with a file."""
 
 STORE_SUFFIX = ".sqlite"
-SPEC_KEYS = ("tasks", "methods", "design")
 IRRELEVANT = ("executor", "observers")  # settings that change neither a run nor its report
-SCORES = (".csv", ".tsv", ".parquet", ".pq", ".json", ".jsonl", ".ndjson")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file or a folder, and what it is."""
-
-    path: Path
-    role: Role
-    words: str
-    """Kind of the file with its article, such as 'a CSV file'."""
-    name: str = ""
-    """Name of the run that a spec names."""
-    remedy: str = ""
-    """What to do instead; empty if the kind does not tell."""
-
-
-def identify(path: Path) -> Source:
-    """Identify an existing file or folder. Pipes and devices, which can be read only once, are not read."""
-    if path.is_dir():
-        if (path / "report.json").is_file():
-            return Source(path, "folder", "the folder of a report", remedy="give the name or the store of its run")
-        stores = sorted(file.name for file in path.glob("*.sqlite"))[:5]
-        if stores:
-            return Source(path, "folder", "a folder", remedy=f"give one of its stores: {', '.join(stores)}")
-        return Source(path, "folder", "a folder")
-    if not path.is_file():
-        return Source(path, "stream", "neither a file nor a folder")
-    if is_store(path):
-        return Source(path, "store", "a store")
-    if not path.stat().st_size:
-        role: Role = "store" if path.suffix == STORE_SUFFIX else "other"
-        return Source(path, role, "an empty file")
-    if path.suffix.lower() in SCORES:
-        return Source(path, "scores", "a table of scores", remedy=f"`peekbench analyze {quote(str(path))}` analyzes it")
-    if path.suffix.lower() not in (".yaml", ".yml"):
-        return Source(path, "other", "a file of another kind")
-    try:  # reading a spec reports another encoding
-        raw = read_yaml(read_limited(path).decode("latin-1"), str(path))
-    except SpecError:
-        return Source(path, "spec", "a YAML file with an error")
-    if not isinstance(raw, Mapping):
-        return Source(path, "yaml", "a YAML file")
-    name = str(raw.get("name", ""))
-    if any(key in raw for key in SPEC_KEYS):
-        return Source(path, "spec", "the spec of an experiment", name)
-    return Source(path, "yaml", "a YAML file")
+SPECS = (".yaml", ".yml")
 
 
 def find_run(argument: str | Path) -> tuple[Path, tuple[Code, ...]]:
-    """Return the store of a run that is given by its name in the folder `runs`, its spec or its store.
+    """Find the store of a run that is given by its name in the folder `runs`, its spec or its store.
 
     Returns
     -------
@@ -89,48 +32,42 @@ def find_run(argument: str | Path) -> tuple[Path, tuple[Code, ...]]:
     PeekbenchError
         If it is no run, or the run of a spec has no store.
     """
-    source = _find(argument)
-    if source.role == "store":
-        return source.path, ()
-    if source.role == "spec":
-        return _find_run_of_spec(source)
-    raise _refuse(source, "a run; give the name, the spec or the store of a run")
+    path = _find(argument)
+    if is_store(path):
+        return path, ()
+    if path.suffix in SPECS:
+        return _find_run_of_spec(path)
+    raise PeekbenchError(
+        f"{path} is not a run; give the name, the spec or the store of a run. `peekbench analyze {quote(str(path))}` "
+        "analyzes a table of scores"
+    )
 
 
 def find_scores(argument: str | Path) -> Path:
-    """Return the store of a run, as `find_run` does, or the path of a file or folder of scores."""
-    source = _find(argument)
-    if source.role in ("store", "spec"):
+    """Find the store of a run, as `find_run` does, or a file or folder of scores."""
+    path = _find(argument)
+    if is_store(path) or path.suffix in SPECS:
         return find_run(argument)[0]
-    if source.role in ("scores", "other"):  # the reader says what is wrong
-        return source.path
-    if source.role == "folder" and not source.remedy:
-        return source.path
-    raise _refuse(source, "scores; give a run, a CSV or Parquet file, or a folder of files")
+    return path  # the reader says what is wrong
 
 
 def check_new_store(path: Path) -> None:
     """Refuse a file of another kind where a run should be stored."""
-    if not path.is_file():
-        return
-    source = identify(path)
-    if source.role != "store" and source.words != "an empty file":
+    if path.is_file() and path.stat().st_size and not is_store(path):
         raise PeekbenchError(
-            f"--store {path} is {source.words}, not a store; give the path of a store, or of a file that does not exist"
+            f"--store {path} is not a store; give the path of a store, or of a file that does not exist"
         )
 
 
 def find_spec(argument: str | Path) -> Path:
-    """Return the path of a spec of an experiment."""
-    source = _find(argument, wanted="spec")
-    if source.role in ("spec", "yaml", "stream"):  # reading it tells what it lacks
-        return source.path
-    if source.role == "store":
+    """Find the spec of an experiment."""
+    path = _find(argument, wanted="spec")
+    if is_store(path):
         raise SpecError(
             f"{argument} is a run, not a spec; give its spec. `peekbench report {quote(str(argument))}` writes its "
             f"report, and in Python `peekbench.load_run({str(argument)!r})` loads it"
         )
-    raise _refuse(source, "the spec of an experiment; give a YAML file with tasks, methods and design")
+    return path
 
 
 def load(spec: ExperimentSpec | Mapping[str, Any] | str | Path, workers: int | None = None) -> ExperimentSpec:
@@ -152,15 +89,15 @@ def load(spec: ExperimentSpec | Mapping[str, Any] | str | Path, workers: int | N
     return spec if workers is None else spec.with_executor_options(workers=workers)
 
 
-def _find(argument: str | Path, wanted: str = "run") -> Source:
-    """Return the file that an argument means; a run's name precedes a folder's."""
+def _find(argument: str | Path, wanted: str = "run") -> Path:
+    """Find the file that an argument means; a run's name precedes a folder's."""
     path, written = Path(argument), str(argument)
     by_name = RUNS / f"{written}{STORE_SUFFIX}"
     try:
         if not path.is_file() and written and os.sep not in written and by_name.is_file():
             path = by_name
         if path.exists():
-            return identify(path)
+            return path
     except (OSError, ValueError) as error:  # ValueError: a null character
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise PeekbenchError(f"cannot read {written}: {reason}; give another path") from error
@@ -178,24 +115,15 @@ def _find(argument: str | Path, wanted: str = "run") -> Source:
     raise SpecError(f"{written}: no such file or folder; {remedy}")
 
 
-def _find_run_of_spec(source: Source) -> tuple[Path, tuple[Code, ...]]:
-    """Return the store and the code of a spec, which need not be valid any more."""
-    spec, name = None, source.name
-    try:
-        spec = load_spec(source.path)
-        name = spec.name
-    except PeekbenchError:
-        if not re.fullmatch(NAME, name):
-            raise
-    store = RUNS / f"{name}{STORE_SUFFIX}"
+def _find_run_of_spec(path: Path) -> tuple[Path, tuple[Code, ...]]:
+    spec = load_spec(path)
+    store = RUNS / f"{spec.name}{STORE_SUFFIX}"
     if not store.exists():
         raise PeekbenchError(
-            f"{source.path}: its run has no store yet, because {store} does not exist; `peekbench run "
-            f"{quote(str(source.path))}` creates it. If it was created with --store, give that file"
+            f"{path}: its run has no store yet, because {store} does not exist; `peekbench run "
+            f"{quote(str(path))}` creates it. If it was created with --store, give that file"
         )
-    if spec is None:
-        return store, ()
-    _warn_of_changes(spec, source.path, store)
+    _warn_of_changes(spec, path, store)
     return store, spec.code
 
 
@@ -219,8 +147,3 @@ def _warn_of_changes(spec: ExperimentSpec, path: Path, store: Path) -> None:
             f"{path} has changes since its run ({', '.join(changed)}), which are not shown; the spec that is stored in "
             f"{store} is used. `peekbench run {quote(str(path))}` applies them, or refuses them"
         )
-
-
-def _refuse(source: Source, wanted: str) -> PeekbenchError:
-    wanted, _, advice = wanted.partition("; ")
-    return PeekbenchError(f"{source.path} is {source.words}, not {wanted}; {source.remedy or advice}")

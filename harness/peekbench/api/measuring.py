@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
@@ -26,7 +26,7 @@ from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
 from peekbench.plugins.estimators import unlabeled_steps
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.names import OF_FEW, Code, find_nearest, hold, locate_code
+from peekbench.plugins.names import Code, hold, locate_code
 from peekbench.plugins.protocols import is_estimator
 from peekbench.plugins.scorers import check_score
 from peekbench.plugins.validation import DATA_SUFFIXES
@@ -281,12 +281,7 @@ def _list_methods(method: Any) -> dict[str, Any]:
         raise PluginError("no method is given; give a function, an estimator, a list of them, or a dictionary by name")
     if isinstance(method, Mapping):
         return {str(name): one for name, one in method.items()}
-    if len(method) == 1:
-        return {"": method[0]}
-    names = [_name_of(one) for one in method]
-    numbered = [f"{name}-{number}" for number, name in enumerate(names, start=1)]
-    unique = [name if names.count(name) == 1 else other for name, other in zip(names, numbered, strict=True)]
-    return dict(zip(unique, method, strict=True))
+    return {f"{_name_of(one)}-{number}": one for number, one in enumerate(method, start=1)}
 
 
 def _complete_design(chosen: Mapping[str, Any], held: Sequence[tuple[str, Dataset]], seed: int) -> dict[str, Any]:
@@ -344,14 +339,14 @@ def _make_task(data: Any, name: str, methods: Sequence[Any], options: Mapping[st
         if options:
             with_options = json.dumps({**task, "options": {key: str(value) for key, value in options.items()}})
             raise SpecError(
-                f"{', '.join(options)}: no key of a spec or of its design{_suggest_key(options)}; for options of the "
+                f"{', '.join(options)}: no key of a spec or of its design; for options of the "
                 f"task, give it as {shorten(with_options, 200)}"
             )
         return task
     if unknown := [key for key in options if key not in DATA_OPTIONS]:
         raise SpecError(
             f"{', '.join(unknown)}: no key of a spec, of its design, or option of data in memory, which are "
-            f"{', '.join(DATA_OPTIONS)}{_suggest_key(unknown)}"
+            f"{', '.join(DATA_OPTIONS)}"
         )
     dataset = read_held(data, name, methods, **options)
     check_dataset(dataset, name)
@@ -360,14 +355,6 @@ def _make_task(data: Any, name: str, methods: Sequence[Any], options: Mapping[st
         held["grader"] = dataset.grader  # it is then compared as methods are
         dataset = replace(dataset, grader="exact")
     return {"use": hold(_loader(dataset), "load"), **held}
-
-
-def _suggest_key(unknown: Collection[str]) -> str:
-    keys = [*DATA_OPTIONS, *Design.model_fields, *ExperimentSpec.model_fields]
-    near = find_nearest(next(iter(unknown)), keys, OF_FEW)
-    if not near or near in unknown:
-        return ""
-    return f"; did you mean {near}?"
 
 
 def _is_table(data: Any, options: Mapping[str, Any]) -> bool:

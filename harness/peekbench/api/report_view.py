@@ -15,7 +15,7 @@ from peekbench.records.report import Report, Table
 from peekbench.report.render.advice import Answer
 from peekbench.report.render.content import Findings, Paragraph, lay_out
 from peekbench.report.render.files import write_report
-from peekbench.report.render.html import render_notebook, render_notebook_table
+from peekbench.report.render.html import render_notebook
 from peekbench.report.render.pictures import alt_text, find_renderer, make_renderer
 
 
@@ -55,9 +55,6 @@ class TableView:
     def __repr__(self) -> str:
         """Return the title and the size."""
         return f"<table {self.title!r}: {len(self.record.rows)} rows, {len(self.record.columns)} columns>"
-
-    def _repr_html_(self) -> str:
-        return render_notebook_table(self.record)
 
 
 class Tables(Sequence[TableView]):

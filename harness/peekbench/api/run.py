@@ -17,7 +17,6 @@ from peekbench.execution.observers import Observers
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.execution.runner import run as run_spec
 from peekbench.formatting import pluralize, shorten, visible
-from peekbench.plugins.names import OF_FEW, find_nearest
 from peekbench.progress import PrintableConsole, make_display
 from peekbench.records.data import TableKeywords, TableOptions
 from peekbench.report.facts.reports import report_of_run, report_of_table
@@ -248,7 +247,7 @@ def analyze(
     >>> report.verdicts[0].decision
     'biased up'
     """
-    options = AnalysisOptions(analyses or (), _read_options(table), allow_incomplete)
+    options = AnalysisOptions(analyses or (), TableOptions(**table), allow_incomplete)
     if isinstance(scores, str | Path):
         given, scores = scores, find_scores(scores)
         if is_store(scores):
@@ -265,16 +264,6 @@ def analyze(
         source, name = _to_pandas(scores), name or "scores"
     with python_messages(options.table):
         return ReportView(report_of_table(analyze_scores(source, options), name))
-
-
-def _read_options(table: TableKeywords) -> TableOptions:
-    known = TableKeywords.__annotations__
-    for name in table.keys() - known.keys():
-        problem = f"analyze() has no argument {name!r}"
-        if near := find_nearest(name, known, OF_FEW):
-            problem += f"; did you mean {near!r}?"
-        raise TypeError(problem)
-    return TableOptions(**table)
 
 
 def _to_pandas(scores: Any) -> pd.DataFrame:

@@ -14,7 +14,6 @@ from peekbench.cli.options import (
     ReportsOption,
     RunArgument,
     TableFlags,
-    complete_runs,
     take_records,
 )
 from peekbench.cli.reports import (
@@ -45,7 +44,6 @@ def analyze(
         Path,
         typer.Argument(
             metavar="RUN",
-            autocompletion=complete_runs,
             help="Name, spec or store of a run; table of scores; or folder of tables mM/nN/MODEL/TASK/.",
         ),
     ],
@@ -100,9 +98,7 @@ def report(
 def compare(
     runs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RUN...", autocompletion=complete_runs, help="Names, specs or stores of runs, or tables of scores."
-        ),
+        typer.Argument(metavar="RUN...", help="Names, specs or stores of runs, or tables of scores."),
     ],
     table: TableFlags,
     printer: Printer,

@@ -47,15 +47,7 @@ def take_records(function: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def complete_runs(incomplete: str) -> list[str]:
-    """Return the names of the stored runs that complete the beginning of an argument; if none does, files do."""
-    names = (path.stem for path in Path("runs").glob("*.sqlite"))
-    return sorted(name for name in names if name.startswith(incomplete))
-
-
-RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", autocompletion=complete_runs, help="Name, spec or store of a run.")
-]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name, spec or store of a run.")]
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="YAML spec of an experiment.")]
 StoreOption = Annotated[
     Path | None,

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from peekbench.data.labels import check_class_names
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize, shorten
-from peekbench.identity import describe_difference, find_alike, key_of, spell
+from peekbench.identity import DIFFERENCES, find_alike, key_of
 from peekbench.records.data import Dataset, Split, TaskKind, as_texts
 
 
@@ -122,7 +122,7 @@ def _check_groups(dataset: Dataset, use: str) -> None:
         )
     for variants in find_alike(key_of(group) or "" for group in groups):
         raise DataError(
-            f"{use}: the groups {' and '.join(map(spell, variants))} differ only by {describe_difference(variants)}; "
+            f"{use}: the groups {' and '.join(map(json.dumps, variants))} differ only by {DIFFERENCES}; "
             "write one of them in all rows, or rename one if they are different groups"
         )
     if len(set(groups)) == 1:

@@ -6,6 +6,7 @@ reads as missing, or if it is the only negative number and not the opposite of t
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize
-from peekbench.identity import describe_difference, find_alike, key_of, normalize, spell
+from peekbench.identity import DIFFERENCES, find_alike, key_of, normalize
 from peekbench.records.data import Reference
 
 ClassNames: TypeAlias = Sequence[str] | Mapping[str, str] | None
@@ -222,7 +223,7 @@ def refuse_variants(name_of: Mapping[str, str], place: str) -> None:
     if variants is None:
         return
     raise DataError(
-        f"{place}: the labels {' and '.join(map(spell, variants))} differ only by {describe_difference(variants)}. "
+        f"{place}: the labels {' and '.join(map(json.dumps, variants))} differ only by {DIFFERENCES}. "
         "Correct them, or set `class_names` to a mapping from all labels to names, which joins those of the same name"
     )
 

@@ -27,6 +27,7 @@ from peekbench.execution.prediction_checks import (
     take,
     take_rows,
 )
+from peekbench.execution.repeats import Repeater, plan_repeats
 from peekbench.formatting import shorten
 from peekbench.plugins.boundary import Foreign, describe_failure
 from peekbench.plugins.names import names_code, split_name
@@ -42,6 +43,7 @@ from peekbench.records.trials import (
     ArmResult,
     Context,
     Predictor,
+    Repeat,
     Subsample,
     Trial,
     TrialFailure,
@@ -100,6 +102,7 @@ class SpecWork:
         self._needs: dict[tuple[str, str], Resources] = {}
         self._folders = spec.folders()
         self._host = host_name()
+        self._repeated = plan_repeats(spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments only; another process loads plugins itself, and data unless they were given."""
@@ -196,6 +199,10 @@ class SpecWork:
             outcome: Outcome
             try:
                 run: RunFit = partial(self._run_one_fit, method, context, loaded, subsample)
+                repeats: list[Repeat] = []
+                if trial in self._repeated:
+                    run = repeater = Repeater(run, self._spec, loaded, subsample)
+                    repeats = repeater.repeats
                 missing = [arm for arm in arms if arm.name not in bases]
                 for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover):
                     if result.arm == "base":
@@ -215,6 +222,7 @@ class SpecWork:
                     tuple((bases | results)[arm.name] for arm in arms),
                     self._host,
                     test_groups=test_groups,
+                    repeats=tuple(repeats),
                 )
                 needs_base = False
             yield outcome

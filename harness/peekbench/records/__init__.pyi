@@ -27,7 +27,6 @@ from .figures import downsample as downsample
 from .report import Analysis as Analysis
 from .report import Cell as Cell
 from .report import Column as Column
-from .report import Inflation as Inflation
 from .report import MethodFacts as MethodFacts
 from .report import Quantity as Quantity
 from .report import Report as Report

@@ -47,25 +47,6 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Inflation:
-    """Inflation of the best score of several configurations, because it was chosen by this score."""
-
-    num_configurations: int
-    """Number of configurations among which the best was selected."""
-    estimate: Estimate
-    """Estimated inflation of the best score."""
-    unit: Unit
-    """Unit of the estimate."""
-    sizes: str = ""
-    """Sizes that distinguish these configurations from others."""
-    num_texts: int | None = None
-    """Texts by which a configuration is chosen, if known."""
-    is_of_texts: bool = True
-    """Whether it is known to include the luck of the texts; without answers to single texts, subsamples may share
-    them."""
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A table of a report.
 
@@ -89,8 +70,6 @@ class Table:
     overview: tuple[str, ...] = ()
     """Columns that the short view of a report in a terminal shows, as far as they fit, most important first. Empty for
     a table that it leaves out."""
-    statements: tuple[Inflation, ...] = ()
-    """Facts that reports state in words before the note, or one in each row of a table without columns."""
     ranked_by: str = ""
     """Column whose values descend from row to row; empty if the rows have another order."""
 

@@ -93,8 +93,6 @@ class Score:
     title: str
     """Name in reports of the quantity in which higher is better: the score, or its negative if a lower score is better.
     """
-    meaning: str
-    """One line for the documentation."""
     unit: Unit
     """How reports show values."""
     functions: Mapping[TaskKind, ScoreFunction]
@@ -114,8 +112,6 @@ class Score:
     'score' depends on the kind of task."""
     region: float = 0.005
     """Default half-width of the region of practical equivalence: smaller changes of the score are negligible."""
-    if_missing: str = "missing"
-    """Value of the results table if a user's file lacks this column."""
     synonyms: tuple[str, ...] = ()
     """Other names of the column in users' tables. Each has a single meaning in a table of scores."""
 
@@ -148,12 +144,11 @@ def find_score(name: str) -> Score:
     ('macro-F1', True)
     """
     known = (score for score in SCORES if score.name == name)
-    meaning = "a score of scikit-learn"
     is_mean = name in MEANS_OF_SKLEARN or name.startswith("neg_mean_") or name.endswith("_samples")
     unit: Unit = "number"
     if name.startswith(FRACTIONS_OF_SKLEARN):
         unit = "fraction"
-    return next(known, Score(name, name, meaning, unit, {}, minimum=-math.inf, maximum=math.inf, is_mean=is_mean))
+    return next(known, Score(name, name, unit, {}, minimum=-math.inf, maximum=math.inf, is_mean=is_mean))
 
 
 def count_correct(data: ScoringInput) -> int:
@@ -340,18 +335,15 @@ SCORES: tuple[Score, ...] = (
     Score(
         "num_correct",
         "correct answers",
-        "correct answers among num_scored; missing for regression, and if grades are not 0 or 1",
         "count",
         {"classification": count_correct, "multilabel": count_correct, "generation": count_right_grades},
         type="integer",
         maximum=math.inf,
-        if_missing="round(score x num_scored)",
         synonyms=("n_correct", "correct"),
     ),
     Score(
         "score",
         "score",
-        "accuracy or mean grade as a fraction, R^2, or the log-likelihood of texts in bits per byte",
         "fraction",
         {
             "classification": accuracy,
@@ -362,13 +354,11 @@ SCORES: tuple[Score, ...] = (
         },
         minimum=-math.inf,
         is_required=True,
-        if_missing="num_correct / num_scored, or the negative of bits_per_byte",
         synonyms=("accuracy", "acc", "r2"),
     ),
     Score(
         "log_loss",
         "log-likelihood",
-        "mean of -ln p of the true class, or of each label",
         "number",
         {"classification": log_loss, "multilabel": log_loss},
         maximum=math.inf,
@@ -379,7 +369,6 @@ SCORES: tuple[Score, ...] = (
     Score(
         "brier",
         "negative Brier score",
-        "mean over texts of the squared distance of the probabilities from the truth, 0 to 2",
         "number",
         {"classification": brier_score, "multilabel": brier_score_of_labels},
         maximum=2.0,
@@ -389,7 +378,6 @@ SCORES: tuple[Score, ...] = (
     Score(
         "macro_f1",
         "macro-F1",
-        "mean of F1 over the classes that occur, or all labels",
         "fraction",
         {"classification": macro_f1, "multilabel": macro_f1_of_labels},
         synonyms=("f1_macro",),
@@ -397,7 +385,6 @@ SCORES: tuple[Score, ...] = (
     Score(
         "micro_f1",
         "micro-F1",
-        "F1 of all labels of a multi-label task together",
         "fraction",
         {"multilabel": micro_f1},
         synonyms=("f1_micro",),
@@ -405,7 +392,6 @@ SCORES: tuple[Score, ...] = (
     Score(
         "grade",
         "mean grade",
-        "mean grade of the answers to prompts; the score is then equal, and is shown in points as an accuracy",
         "fraction",
         {"generation": mean_grade},
         is_mean=True,
@@ -413,7 +399,6 @@ SCORES: tuple[Score, ...] = (
     Score(
         "bits_per_byte",
         "log-likelihood in bits per byte",
-        "bits that a language model needs for the test texts, per byte",
         "number",
         {
             "classification": bits_per_byte_of_classified,

@@ -186,6 +186,26 @@ class ArmResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """What differs between two fits with the same seed.
+
+    Examples
+    --------
+    >>> Repeat(12, 40, 0.488, 0.501).num_changed
+    12
+    """
+
+    num_changed: int
+    """Predictions that differ."""
+    num_predictions: int
+    """All of them."""
+    first: float
+    """Score the first time, as a fraction."""
+    second: float
+    """Score the second time."""
+
+
+@dataclass(frozen=True, slots=True)
 class TrialResult:
     """A finished trial. It is stored completely or not at all."""
 
@@ -203,6 +223,8 @@ class TrialResult:
     """Number of the group of each test row, shape (n_sets * n_test,); None if every row is a group of its own."""
     seconds: float = 0.0
     """Wall time of the trial in its worker process; pilots measure it."""
+    repeats: tuple[Repeat, ...] = ()
+    """The fit that was made twice, in the first trial of a method."""
 
 
 MAX_ERROR, MAX_TRACEBACK = 2_000, 20_000

@@ -3,7 +3,6 @@ from .columns import SCORES as SCORES
 from .columns import ResultsColumn as ResultsColumn
 from .columns import Score as Score
 from .columns import are_accuracies as are_accuracies
-from .columns import describe_columns as describe_columns
 from .columns import find_score as find_score
 from .columns import score_units as score_units
 from .paired_effects import Configuration as Configuration

@@ -5,6 +5,7 @@ Messages about a cell name the table, the row and the user's column.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -20,7 +21,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_integer_dtype, is_numeric_dtype
 
 from peekbench.errors import Argument, ResultsError
-from peekbench.identity import describe_difference, find_alike, key_of, spell
+from peekbench.identity import DIFFERENCES, find_alike, key_of
 from peekbench.records.data import IntArray, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.columns import (
@@ -29,6 +30,7 @@ from peekbench.results.columns import (
     LOSS,
     LOSSES,
     MAJORITY,
+    MAX_SIZE,
     METRIC,
     SIZES,
     TEXT,
@@ -55,12 +57,7 @@ from peekbench.results.user_columns import (
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
-MAX_SIZE = 2**53  # larger whole numbers are not exact as float64, and squares and sums of all numbers are finite
-LIMITS = {
-    column.name: (max(column.minimum, -MAX_SIZE), min(column.maximum, MAX_SIZE))
-    for column in USER_COLUMNS
-    if column.type != "text"
-} | {"score": (-MAX_SIZE, 1.0)}  # R^2 can be negative
+LIMITS = {column.name: (column.minimum, column.maximum) for column in USER_COLUMNS if column.type != "text"}
 """Minimum and maximum of the columns of numbers."""
 PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
 """Columns that may be percentages."""
@@ -119,8 +116,6 @@ class CellReader:
         self.table = table
         self.roles = roles
         self.origin = origin
-        self.percentages: set[str] = set()
-        """Columns of the user that were read as percentages."""
         self.alike_answers: list[str] = []
         """Answers that are not equal to their labels but alike, and count as correct."""
         self._options = options
@@ -186,8 +181,9 @@ class CellReader:
             return
         names = self.texts(column)
         for other, name, *_ in find_alike(map(str, names.unique())):
-            difference = describe_difference([other, name])
-            problem = f"differs from {spell(other)} only by {difference}; write one name in all rows, or rename one"
+            problem = (
+                f"differs from {json.dumps(other)} only by {DIFFERENCES}; write one name in all rows, or rename one"
+            )
             self.require(names != name, source, problem)
 
     def error(
@@ -252,9 +248,6 @@ class CellReader:
         elif is_percentage.any():
             problem = "has no percent sign, but other cells have one; write it in all cells or in none"
             self.require(is_percentage | values.isna(), source, problem)
-        if not (is_percentage & values.notna()).any():
-            return values
-        self.percentages.add(source)
         with np.errstate(over="ignore"):
             return values.where(~is_percentage, (values / 100).round(PERCENT_DIGITS))
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from peekbench.errors import Argument
 from peekbench.formatting import list_names, pluralize, visible
-from peekbench.identity import STEPS, spell
+from peekbench.identity import DIFFERENCES
 from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.records.verdicts import NUMBERS, POINTS, ScoreUnits
 from peekbench.spec.arms import ALL_TEXTS, RULE
@@ -18,7 +19,7 @@ from peekbench.spec.arms import ALL_TEXTS, RULE
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns", "find_score"]
+__all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "find_score"]
 
 
 MAX_SHOWN = 100  # characters of a cell in a message
@@ -32,93 +33,62 @@ WARNINGS_OF_PAIRING = {
 }
 
 
+MAX_SIZE = 2**53  # larger whole numbers are not exact as float64, and squares and sums of all numbers are finite
+
+
 @dataclass(frozen=True, slots=True)
 class ResultsColumn:
-    """One column of the results table.
+    """One column of the results table; docs/results-table.md describes its meaning.
 
     Examples
     --------
-    >>> next(column for column in COLUMNS if column.name == "task").if_missing
-    'required'
+    >>> next(column for column in COLUMNS if column.name == "subsample").synonyms[0]
+    'seed'
     """
 
     name: str
     """Name in the results table."""
     type: Literal["text", "integer", "number"]
     """Type of the values."""
-    meaning: str
-    """One line for the documentation."""
-    if_missing: str = "missing"
-    """Value of the results table if a user's file lacks this column."""
-    is_of_arm: bool = True
-    """Whether the value belongs to one arm. Otherwise it belongs to the whole trial."""
-    minimum: float = -math.inf
-    """Smallest value."""
-    maximum: float = math.inf
-    """Largest value."""
     synonyms: tuple[str, ...] = ()
     """Other names of the column in users' tables. Each has a single meaning in a table of scores."""
+    is_of_arm: bool = True
+    """Whether the value belongs to one arm. Otherwise it belongs to the whole trial."""
+    minimum: float = -MAX_SIZE
+    """Smallest value."""
+    maximum: float = MAX_SIZE
+    """Largest value."""
 
 
+OF_TRIAL = partial(ResultsColumn, is_of_arm=False)
+SUBSAMPLE_NAMES = ("seed", "random_seed", "run", "fold", "draw", "repeat")
+LOSS_NAMES = ("wer", "cer", "rmse", "mae", "mse", "nll", "perplexity", "eval_loss")
 COLUMNS: tuple[ResultsColumn, ...] = (
-    ResultsColumn(
-        "task", "text", "name of the task", "required", is_of_arm=False, synonyms=("task_name", "dataset", "benchmark"),
-    ),
-    ResultsColumn(
-        "method", "text", "label of the method", "'method'", is_of_arm=False,
-        synonyms=("method_name", "system", "algorithm"),
-    ),
-    ResultsColumn(
-        "model", "text", "language model, or empty", "empty", is_of_arm=False,
-        synonyms=("model_name", "language_model"),
-    ),
-    ResultsColumn(
-        "num_train", "integer", "labeled train texts", is_of_arm=False, minimum=0, synonyms=("n_train", "train_size"),
-    ),
-    ResultsColumn(
-        "num_test", "integer", "test texts, and as many extra texts", "missing; num_correct is then missing too",
-        is_of_arm=False, minimum=1, synonyms=("n_test", "test_size", "n"),
-    ),
-    ResultsColumn(
-        "control", "text", "'negative' (no bias by design), 'positive' (a planted bias), or empty", "empty",
-        is_of_arm=False,
-    ),
-    ResultsColumn(
-        "subsample", "integer", "number of the draw; methods with the same number are paired",
-        "each row is a draw if each arm has a column; otherwise required",
-        is_of_arm=False, minimum=0, synonyms=("seed", "random_seed", "run", "fold", "draw", "repeat"),
-    ),
-    ResultsColumn(
-        "arm", "text", "base, extra, test, all (with folds), a dose such as mix-0.25, or a rule such as cross-5",
-        "required, or one column for each arm",
-        synonyms=("condition",),
-    ),
-    ResultsColumn(
-        "num_scored", "integer", "answers that are scored, more than num_test with crossover scoring", "num_test",
-        is_of_arm=False, minimum=1,
-    ),
+    OF_TRIAL("task", "text", ("task_name", "dataset", "benchmark")),
+    OF_TRIAL("method", "text", ("method_name", "system", "algorithm")),
+    OF_TRIAL("model", "text", ("model_name", "language_model")),
+    OF_TRIAL("num_train", "integer", ("n_train", "train_size"), minimum=0),
+    OF_TRIAL("num_test", "integer", ("n_test", "test_size", "n"), minimum=1),
+    OF_TRIAL("control", "text"),
+    OF_TRIAL("subsample", "integer", SUBSAMPLE_NAMES, minimum=0),
+    ResultsColumn("arm", "text", ("condition",)),
+    OF_TRIAL("num_scored", "integer", minimum=1),
     *(
         ResultsColumn(
-            score.name, score.type, score.meaning, score.if_missing, minimum=score.minimum, maximum=score.maximum,
-            synonyms=score.synonyms,
+            score.name,
+            score.type,
+            score.synonyms,
+            minimum=max(score.minimum, -MAX_SIZE),
+            maximum=min(score.maximum, MAX_SIZE),
         )
         for score in SCORES
     ),
-    ResultsColumn(
-        "majority", "number", "share of the most frequent class among the test texts of the draw", is_of_arm=False,
-        minimum=0, maximum=1,
-    ),
-    ResultsColumn("fit_seconds", "number", "seconds to fit", minimum=0),
-    ResultsColumn("predict_seconds", "number", "seconds to predict", minimum=0),
-    ResultsColumn(
-        "looks", "text", "looks at an exported table so far", "none", is_of_arm=False
-    ),
-    ResultsColumn(
-        "independent_tasks", "text",
-        "'yes' if different tasks have independent draws, as in a run, or empty if draws with the same number may be "
-        "related", "empty", is_of_arm=False,
-    ),
-)  # fmt: skip
+    OF_TRIAL("majority", "number", minimum=0, maximum=1),
+    ResultsColumn("fit_seconds", "number", minimum=0),
+    ResultsColumn("predict_seconds", "number", minimum=0),
+    OF_TRIAL("looks", "text"),
+    OF_TRIAL("independent_tasks", "text"),
+)
 """All columns in order. Scores come from `peekbench.results.SCORES`.
 
 Examples
@@ -127,40 +97,15 @@ Examples
 ['task', 'method', 'model', 'num_train']
 """
 
-TEXT = ResultsColumn(
-    "text", "text", "test text of a row that is about a single text",
-    "rows are about all texts", is_of_arm=False, synonyms=("text_id", "doc_id", "question_id"),
-)  # fmt: skip
-FIT = ResultsColumn(
-    "fit", "text", "fit that answered the text of a row, if several fits of a draw did; their scores are averaged",
-    "one fit for each arm",
-)  # fmt: skip
-GROUP = ResultsColumn(
-    "group", "text", "group of the text, such as its author, which is the unit of `summary.texts`",
-    "each text is a group", is_of_arm=False,
-)  # fmt: skip
-ANSWER = ResultsColumn(
-    "answer", "text", "predicted class of the text of a row, correct if it equals the label", "not needed",
-     synonyms=("prediction", "predicted_label", "y_pred"),
-)  # fmt: skip
-LABEL = ResultsColumn(
-    "label", "text", "true class of the text of a row", "needed with answer", is_of_arm=False,
-    synonyms=("true_label", "gold_label", "y_true"),
-)  # fmt: skip
-PROBABILITY = ResultsColumn(
-    "probability", "text", "probability of the predicted class, which no score of the table needs", "not needed",
-)  # fmt: skip
-METRIC = ResultsColumn(
-    "metric", "text", "metric of the scores, one for each task", "not needed", is_of_arm=False,
-    synonyms=("metric_name", "score_name"),
-)  # fmt: skip
-LOSS = ResultsColumn(
-    "loss", "number", "a score of which lower is better; its negative becomes the score",
-    "not needed", synonyms=("wer", "cer", "rmse", "mae", "mse", "nll", "perplexity", "eval_loss"),
-)  # fmt: skip
-ERROR_RATE = ResultsColumn(
-    "error_rate", "number", "share of wrong answers; the score is 1 - error_rate", "not needed", minimum=0, maximum=1
-)
+TEXT = OF_TRIAL("text", "text", ("text_id", "doc_id", "question_id"))
+FIT = ResultsColumn("fit", "text")
+GROUP = OF_TRIAL("group", "text")
+ANSWER = ResultsColumn("answer", "text", ("prediction", "predicted_label", "y_pred"))
+LABEL = OF_TRIAL("label", "text", ("true_label", "gold_label", "y_true"))
+PROBABILITY = ResultsColumn("probability", "text")
+METRIC = OF_TRIAL("metric", "text", ("metric_name", "score_name"))
+LOSS = ResultsColumn("loss", "number", LOSS_NAMES)
+ERROR_RATE = ResultsColumn("error_rate", "number", minimum=0, maximum=1)
 USER_COLUMNS = (*COLUMNS, TEXT, FIT, GROUP, ANSWER, LABEL, PROBABILITY, METRIC, LOSS, ERROR_RATE)
 """Columns of users' tables, which have some that no results table has."""
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
@@ -235,8 +180,6 @@ class ColumnUse:
     """Other columns that were used, with their meaning."""
     ignored: Mapping[str, str] = field(default_factory=dict)
     """Columns that were not used, with the reason."""
-    percentages: tuple[str, ...] = ()
-    """Columns that were read as percentages."""
     pairing: str = ""
     """How rows of different arms or methods were matched, if no column numbers the subsamples."""
     not_like_accuracy: tuple[str | Argument, ...] = ()
@@ -266,7 +209,6 @@ class ColumnUse:
             "used ": _listed(self.used),
             "mapped ": _listed([f"{source}={target}" for source, target in self.mapped.items()]),
             "ignored ": ", ".join(ignored),
-            "percentages ": _listed(self.percentages),
             "": self.pairing,
         }
         return "; ".join(name + text for name, text in parts.items() if text)
@@ -287,8 +229,8 @@ class ColumnUse:
             )
         if self.alike_answers:
             warnings.append(
-                f"Answers that differ from their labels only by {', '.join(STEPS)} count as correct: "
-                f"{len(self.alike_answers):,}, such as {spell(self.alike_answers[0])}."
+                f"Answers that differ from their labels only by {DIFFERENCES} count as correct: "
+                f"{len(self.alike_answers):,}, such as {json.dumps(self.alike_answers[0])}."
             )
         if self.pairing in WARNINGS_OF_PAIRING:
             warnings.append(WARNINGS_OF_PAIRING[self.pairing])
@@ -296,37 +238,13 @@ class ColumnUse:
 
     def as_json(self) -> dict[str, Any]:
         """Return the columns as JSON values."""
-        lists = {"used": self.used, "percentages": self.percentages, "controls": self.controls}
+        lists = {"used": self.used, "controls": self.controls}
         as_lists = {name: list(values) for name, values in lists.items()}
         return {**as_lists, "mapped": dict(self.mapped), "ignored": dict(self.ignored), "pairing": self.pairing}
 
 
 def _listed(names: Sequence[str]) -> str:
     return list_names([short(name) for name in names], MAX_QUOTED)
-
-
-def describe_columns() -> str:
-    """Return the documentation of the results table as a Markdown table.
-
-    Returns
-    -------
-    str
-        One row per column, also of those that only users' tables have: name, type, meaning, what happens if a file
-        lacks it, and its synonyms.
-
-    Examples
-    --------
-    >>> print(describe_columns())  # doctest: +ELLIPSIS
-    | column | type | meaning | if your file lacks it | synonyms |
-    |---|---|---|---|---|
-    | `task` | text | name of the task | required | `task_name`, ... |
-    ...
-    """
-    lines = ["| column | type | meaning | if your file lacks it | synonyms |", "|---|---|---|---|---|"]
-    for column in USER_COLUMNS:
-        synonyms = ", ".join(f"`{synonym}`" for synonym in column.synonyms)
-        lines.append(f"| `{column.name}` | {column.type} | {column.meaning} | {column.if_missing} | {synonyms} |")
-    return "\n".join(lines)
 
 
 def are_accuracies(results: pd.DataFrame) -> bool:

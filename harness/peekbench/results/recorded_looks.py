@@ -96,30 +96,23 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
     Raises
     ------
     ResultsError
-        If the numbers are not ascending, no configuration has more subsamples, or the table has looks of its own.
+        If no configuration has more subsamples, or the table has looks of its own.
     """
     if not earlier:
         return results
     stated = TableOptions(earlier=earlier).argument
-    numbers = sorted({number for number in earlier if number > 0})
-    if numbers != list(earlier):
-        problem = ": the numbers of subsamples are not ascending from 1; "
-        if not numbers:
-            raise ResultsError(stated, problem, "remove the option")
-        raise ResultsError(stated, problem, "write ", TableOptions(earlier=numbers).argument)
-    if cells := [cell for cell in results["looks"].unique() if cell]:
+    numbers = sorted(set(earlier))
+    if results["looks"].any():
         raise ResultsError(
-            stated,
-            f": the column 'looks' of {origin} already states earlier analyses ({short(cells[0])!r}); remove "
-            "the option, or replace the column with ",
-            TableOptions(ignore=["looks"]).argument,
+            stated, f": the column 'looks' of {origin} already states earlier analyses; remove the option"
         )
-    if numbers[-1] >= (most := most_subsamples(results)):
+    most = most_subsamples(results)
+    if not 0 < numbers[0] <= numbers[-1] < most:
         raise ResultsError(
             stated,
-            f": {origin} has {most:g} subsamples per task, so none were added since that analysis; add them to "
-            "the table, or remove the option; if tasks were added, divide the trials analyzed before by the number of "
-            "all tasks",
+            f": {origin} has {most:g} subsamples per task, and an earlier analysis at least 1 and fewer than now; add "
+            "them to the table, or remove the option; if tasks were added, divide the trials analyzed before by the "
+            "number of all tasks",
         )
     looks = results["looks"].copy()
     for rows in _split(results):

@@ -7,18 +7,16 @@ draw, its texts are the draws: nothing else can tell how much a score varies.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from peekbench.data.label_sets import is_label_set
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
-from peekbench.identity import compare, key_of, normalize
+from peekbench.identity import compare, normalize
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.scores import SCORES
 from peekbench.results.cells import CellReader, natural_key
@@ -153,7 +151,6 @@ def grade_answers(reader: CellReader) -> None:
     answer, label = (reader.roles.source(column.name) for column in (ANSWER, LABEL))
     if answer is None or label is None:
         return
-    _name_label_sets(reader, (answer, label))
     reader.require_filled(LABEL.name, "add it")
     reader.require_filled(ANSWER.name, "add it, or write any word that is no label")
     answers, labels = (reader.texts(column.name) for column in (ANSWER, LABEL))
@@ -169,19 +166,6 @@ def _compare(answers: pd.Series[str], labels: pd.Series[str]) -> pd.Series[str]:
     """Return whether the answer and the label of each row are equal, alike or different."""
     pairs = pd.Series(list(zip(answers, labels, strict=True)), index=answers.index)
     return pairs.map({pair: compare(*pair) for pair in set(pairs)})
-
-
-def _name_label_sets(reader: CellReader, sources: Sequence[str]) -> None:
-    """Replace lists of labels, as multi-label tasks have them, by texts that are equal if the labels are."""
-    for source in sources:
-        column = reader.table[source]
-        if column.map(is_label_set).any():
-            reader.require(column.map(is_label_set), source, "is no list of labels, as others are; write a list")
-            reader.table = reader.table.assign(**{source: column.map(_write_labels)})
-
-
-def _write_labels(labels: Collection[Any]) -> str:
-    return json.dumps(sorted(key_of(label) or str(label) for label in labels), ensure_ascii=False)
 
 
 def average_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:

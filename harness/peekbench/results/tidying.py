@@ -151,7 +151,6 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         used=tuple(name for role, name in roles.sources.items() if name == str(role)),
         mapped={name: str(role) for role, name in roles.sources.items() if name != str(role)} | dict(roles.arm_names),
         ignored=roles.ignored,
-        percentages=tuple(sorted(reader.percentages)),
         pairing=pairing,
         not_like_accuracy=explain_unit(results, roles, origin),
         region=options.region,

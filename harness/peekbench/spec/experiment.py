@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from peekbench.cache import cache_folder
 from peekbench.errors import PluginError, SpecError, public
-from peekbench.identity import describe_difference, normalize
+from peekbench.identity import DIFFERENCES, normalize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry, kind_of
 from peekbench.plugins.names import OF_FEW, Code, find_nearest, split_name
@@ -180,8 +180,7 @@ class ExperimentSpec(SpecModel):
             if taken == name:
                 raise problem(f"{name!r} is taken; give each entry its own `name`", position, "name")
             if taken is not None:
-                difference = describe_difference([taken, name])
-                text = f"{name!r} differs from {taken!r} only by {difference}; give names that differ more"
+                text = f"{name!r} differs from {taken!r} only by {DIFFERENCES}; give names that differ more"
                 raise problem(text, position, "name")
             seen[normalize(name)] = name
         return components

@@ -18,7 +18,7 @@ from peekbench.errors import StoreError
 from peekbench.records.answers import Predicted, find_grades, join_predicted, number_label_sets
 from peekbench.records.data import Answers, FloatArray, IntArray, Reference
 from peekbench.records.runs import PlannedLook, StoredMethod
-from peekbench.records.trials import Draw, Trial, TrialFailure
+from peekbench.records.trials import Draw, Repeat, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
 from peekbench.store.differences import run_identifier
@@ -291,6 +291,18 @@ class Store:
             "ORDER BY tasks.position, methods.position, num_train, num_test, subsample"
         )
         return [TrialFailure(Trial(Draw(*draw), method), error, text) for *draw, method, error, text in rows]
+
+    def repeats(self) -> list[tuple[Trial, Repeat]]:
+        """Return what was done twice, and in which trial."""
+        rows = self._query(
+            f"{SELECT_DRAW}, method, repeats FROM trials JOIN draws ON draws.id = trials.draw "
+            "WHERE repeats IS NOT NULL ORDER BY draw, method"
+        )
+        return [
+            (Trial(Draw(*draw), method), Repeat(**repeat))
+            for *draw, method, repeats in rows
+            for repeat in json.loads(repeats)
+        ]
 
     def result_columns(self) -> dict[str, list[Any]]:
         """Return the results table column by column, in an order that does not depend on the order of work."""

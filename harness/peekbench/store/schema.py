@@ -34,7 +34,7 @@ FAILED_LOCKS = (
 LOCAL_DISK = "this file system has no locks, as some shared ones: choose a folder on a local disk"
 """Remedy of these errors of the file system and of SQLite."""
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 22
+VERSION = 23
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -90,6 +90,7 @@ CREATE TABLE draws (
 CREATE TABLE trials (
     draw INTEGER NOT NULL REFERENCES draws, method TEXT NOT NULL REFERENCES methods,
     session INTEGER NOT NULL REFERENCES sessions, host INTEGER REFERENCES hosts, error TEXT, traceback TEXT,
+    repeats TEXT,
     PRIMARY KEY (draw, method)
 ) WITHOUT ROWID;
 -- The owner is the name of a method, or for a base arm its key in `bases`.

@@ -283,7 +283,7 @@ class StoreWriter(Store):
 
     def _save_one(self, outcome: TrialResult | TrialFailure) -> None:
         trial = outcome.trial
-        labels = rows = groups = error = traceback = None
+        labels = rows = groups = error = traceback = repeats = None
         arms: Sequence[ArmResult] = ()
         if isinstance(outcome, TrialFailure):
             error, traceback = outcome.error, outcome.traceback
@@ -294,6 +294,8 @@ class StoreWriter(Store):
             rows = outcome.test_rows.astype("<i4").tobytes()
             if outcome.test_groups is not None:
                 groups = outcome.test_groups.astype("<i4").tobytes()
+            if outcome.repeats:
+                repeats = json.dumps([asdict(repeat) for repeat in outcome.repeats], sort_keys=True)
         self._connection.execute(SAVE_DRAW, (*trial.draw, labels, rows, groups))
         ((draw,),) = self._connection.execute(f"SELECT id FROM draws WHERE {IS_DRAW}", trial.draw)  # noqa: S608
         self._replace(
@@ -304,6 +306,7 @@ class StoreWriter(Store):
             host=self._hosts.get(outcome.host),
             error=error,
             traceback=traceback,
+            repeats=repeats,
         )
         for arm in arms:
             self._save_arm(draw, trial, arm)

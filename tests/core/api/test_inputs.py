@@ -18,7 +18,9 @@ from peekbench.execution.runner import run
 from peekbench.spec.experiment import load_spec
 from peekbench.store.files import MAGIC
 
-SPEC = "name: small\ntasks: [toy.words]\nmethods: [toy.vote]\ndesign: {}\n"
+SPEC = (
+    "name: small\ntasks: [toy.words]\nmethods: [toy.vote]\ndesign: {num_train: 12, num_test: 30, num_subsamples: 3}\n"
+)
 STORE = Path("runs/small.sqlite")
 
 
@@ -48,18 +50,15 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
 @pytest.mark.parametrize(
     ("find", "argument", "message"),
     [
-        (find_run, "scores.csv", "scores.csv is a table of scores, not a run; `peekbench analyze scores.csv`"),
-        (find_run, "other.yaml", "is a YAML file, not a run; give the name"),
-        (find_run, "runs", "runs is a folder, not a run; give one of its stores: small.sqlite"),
+        (find_run, "scores.csv", "the spec or the store of a run. `peekbench analyze scores.csv` analyzes a table"),
+        (find_run, "runs", "runs is not a run; give the name"),
         (find_run, "new.yaml", "runs/new.sqlite does not exist; `peekbench run new.yaml` creates it"),
         (find_run, "small1", "no run of this name, as runs/small1.sqlite does not exist; did you mean small?"),
         (find_run, "nothing", "does not exist; the runs are: small"),
         (find_run, "smoll.yaml", "smoll.yaml: no such file or folder; did you mean small.yaml?"),
         (find_run, "x.yaml", "x.yaml: no such file or folder; `peekbench run SPEC` creates a run"),
         (find_run, "a\x00b", "no run of this name"),
-        (find_scores, "runs", "give one of its stores: small.sqlite"),
         (find_spec, "small", "small is a run, not a spec; give its spec"),
-        (find_spec, "scores.csv", "is a table of scores, not the spec of an experiment; `peekbench analyze"),
         (find_spec, "small.yml", "small.yml: no such file or folder; did you mean small.yaml?"),
     ],
 )  # fmt: skip

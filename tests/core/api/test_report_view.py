@@ -100,14 +100,6 @@ def test_the_style_is_limited_to_the_report_and_follows_the_theme() -> None:
     assert 'data-jp-theme-light="false"]' in style[1]
 
 
-def test_a_table_is_shown_with_its_units() -> None:
-    table = pb.Table("Bias <b>", (pb.Column("task"), pb.Column("bias", "difference")), (("tickets", 0.0123),))
-    page = ReportView(Report("a", "b", tables=(table,))).tables[0]._repr_html_()
-    Elements(page)
-    assert "+1.23" in page
-    assert "<b>" not in page
-
-
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.kind)
 def test_each_kind_of_figure_is_drawn_on_axes(figure: Figure) -> None:
     plt = pytest.importorskip("matplotlib.pyplot")

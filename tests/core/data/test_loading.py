@@ -73,7 +73,7 @@ def test_remembered_rows_replace_a_source(tmp_path: Path) -> None:
         (Dataset(TEXTS, [0, 1, -1, 1], ("a", "b")), "label -1 is outside 0..1, .*; drop 1 row, or add a class"),
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "?")), r"2 rows of the class '\?', which stands for a missing label; drop"),
         (Dataset(TEXTS, [0, 1, 0, 2], ("-1", "0", "1")), "2 rows of the class '-1', which stands for a missing label"),
-        (Dataset(TEXTS, [0, 1, 0, 1], ("neg ", "Neg")), 'the labels "neg " and "Neg" differ only by case or spaces'),
+        (Dataset(TEXTS, [0, 1, 0, 1], ("neg ", "Neg")), 'the labels "neg " and "Neg" differ only by case, spaces'),
         (
             Dataset(np.zeros((2, 1)), np.array([0.5, np.nan]), kind="regression"),
             "the target of row 1 is not a finite number",

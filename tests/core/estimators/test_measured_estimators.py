@@ -342,7 +342,7 @@ def test_several_methods_are_measured_in_one_run() -> None:
     assert [method.name for method in run.spec.methods] == ["words", "letters"]
     listed = measure([TFIDF, TEXT_CLASSIFIERS[1]], FRAME)
     assert ([method.name for method in listed.spec.methods], listed.failed) == (["pipeline-1", "pipeline-2"], 0)
-    with pytest.raises(pb.DataError, match="pipeline and pipeline read it differently"):
+    with pytest.raises(pb.DataError, match="read it differently"):
         measure([SCALED, REGRESSORS[0]], (X, [0, 1] * 60))
     with pytest.raises(PluginError, match="options and unlabeled_step are those of one method"):
         measure([TFIDF, TFIDF], FRAME, options={"a": 1})

@@ -127,7 +127,8 @@ def test_methods_see_the_unlabeled_texts_of_each_arm(make_spec: MakeSpec, seen: 
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 3, "crossover": False}
     spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}], design=design)
     list(SpecWork(spec)(items(spec)[0]))
-    base, extra, test, mix = (unlabeled for unlabeled, *_ in seen)
+    base, extra, again, test, mix = (unlabeled for unlabeled, *_ in seen)
+    assert again == extra, "the first fit with unlabeled texts is repeated"
     assert base is None
     assert len(extra) == len(test) == len(mix) == 30
     assert not set(extra) & set(test)

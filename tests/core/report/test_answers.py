@@ -168,11 +168,6 @@ def test_a_run_states_the_time_of_further_subsamples() -> None:
     assert "states a new number) and take one worker about 3 min 00 s: set" in following.details
 
 
-def test_several_runs_are_extended_by_their_own_reports() -> None:
-    several = ask(UNDECIDED, extension=Extension("peekbench report a && peekbench report b", "runs"))["What next?"]
-    assert (several.short, several.command) == ("Extend the runs", "peekbench report a && peekbench report b")
-
-
 def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
     low, high = Estimate(-0.003, -0.01, 0.004), Estimate(0.003, -0.004, 0.01)
     assert state_briefly(replace(UNDECIDED, estimate=low)) == (

@@ -124,9 +124,7 @@ REPORTS = {
         "r", "h", (replace(UP, rows="rows", decision="biased down", estimate=Estimate(-0.02, -0.03, -0.01)),)
     ),
     "unsettled": Report("r", "h", (UNSETTLED, NULL), extension=RUN),
-    "compared": Report(
-        "r", "h", (UP, UNSETTLED), extension=Extension("peekbench report a && peekbench report b", "runs")
-    ),
+    "compared": Report("r", "h", (UP, UNSETTLED), extension=Extension(of="runs")),
 }
 """Reports of the kinds of runs that readers have."""
 FIRST_LINES = {
@@ -182,8 +180,7 @@ Biased? Yes. Of 2 methods, 1 is biased up, 1 inconclusive.
 How large? +0.20 (pca) to +2.00 points (lsa). These are estimates of 2 methods, not an interval. Up to 0.50
     points is negligible.
 Checked? No controls.
-What next? Extend the runs. Their own reports state by how many subsamples: peekbench report a && peekbench
-    report b
+What next? Extend the runs. The report of each run states by how many subsamples.
 """,
 }
 """The first lines after the question, as Python prints them."""

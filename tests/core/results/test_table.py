@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable
@@ -352,14 +351,3 @@ def test_empty_scores_are_missing_trials_on_request(empty: str, tmp_path: Path) 
     assert report.verdicts[0].estimate == pb.analyze(whole).verdicts[0].estimate
     assert any("1 empty score left out" in warning for warning in report.warnings)
     assert any("1 of 4 subsamples missing or incomplete (1)" in warning for warning in report.warnings)
-
-
-def test_an_object_of_rows_by_their_keys_is_a_table(tmp_path: Path) -> None:
-    rows = {"news": {"num_test": 100, "extra": 0.6, "test": 0.62}, "mail": {"num_test": 100, "extra": 0.7, "test": 0.7}}
-    expected = tidy(pd.DataFrame([{"task": task, **row} for task, row in rows.items()]), "here")
-    path = tmp_path / "keyed.json"
-    for indent in (None, 2):
-        path.write_text(json.dumps(rows, indent=indent))
-        pd.testing.assert_frame_equal(load_results(path, columns={"key": "task"}), expected)
-    with pytest.raises(ResultsError, match="columns={'key': 'MEANING'}"):
-        pb.analyze(path)

@@ -89,11 +89,6 @@ def test_a_leaderboard_accounts_for_earlier_analyses_like_an_analysis() -> None:
     (verdict,) = pb.analyze("scores.csv", ["summary"], earlier=[20]).verdicts
     assert ranking.verdicts[0].estimate == verdict.estimate
     assert ranking.extension.command == "peekbench compare scores.csv --earlier 20 --earlier 48"
-    scores(20).to_csv("other.csv", index=False)
-    several = report_of_comparison([Path("scores.csv"), Path("other.csv")]).extension
-    assert several.command == "peekbench analyze scores.csv && peekbench analyze other.csv"
-    partly = report_of_comparison([Path("scores.csv"), Path("other.csv")], allow_incomplete=True).extension
-    assert "analyze scores.csv --allow-incomplete && " in partly.command
 
 
 def test_numbers_of_subsamples_become_trials_of_each_configuration() -> None:
@@ -144,10 +139,8 @@ def test_an_exported_table_keeps_what_was_stated() -> None:
 @pytest.mark.parametrize(
     ("earlier", "message"),
     [
-        ((48,), "--earlier 48: here has 48 subsamples per task, so none were added"),
-        ((20, 10), "--earlier 20 --earlier 10: .* not ascending from 1; write --earlier 10 --earlier 20"),
-        ((10, 10), "write --earlier 10$"),
-        ((0,), "not ascending from 1; remove the option"),
+        ((48,), "--earlier 48: here has 48 subsamples per task, and an earlier analysis .* fewer than now"),
+        ((0,), "at least 1"),
     ],
 )
 def test_impossible_numbers_are_refused(earlier: tuple[int, ...], message: str) -> None:
@@ -164,6 +157,6 @@ def test_a_source_that_knows_its_looks_refuses_others(make_spec: Callable[..., A
     with pytest.raises(ResultsError, match="remove earlier="):
         pb.analyze(store, earlier=[2])
     stated = tidy_table(scores(48), "here", TableOptions(earlier=(20,))).results
-    with pytest.raises(ResultsError, match=r"'looks' of the data frame already states .*'table; after 40; at 96'"):
+    with pytest.raises(ResultsError, match=r"'looks' of the data frame already states earlier"):
         pb.analyze(stated, ["summary"], earlier=[20])
     assert pb.analyze(stated, ["summary"], earlier=[20], ignore=["looks"]).verdicts

@@ -201,16 +201,6 @@ def test_answers_are_compared_with_labels() -> None:
     assert "used task, arm, label, answer;" in str(read(table).columns)
 
 
-def test_sets_of_labels_are_correct_in_any_order() -> None:
-    table = make_answers()
-    sets = {0: ("a", "b"), 1: (), 2: ("c",)}
-    answers = table["answer"].map(lambda answer: [*reversed(sets[answer])])
-    found = read(table.assign(label=table["label"].map(sets), answer=answers))
-    pd.testing.assert_frame_equal(found.results, read(ROWS).results)
-    with pytest.raises(ResultsError, match="row 1, column 'answer': a is no list of labels, as others are"):
-        read(table.assign(label=table["label"].map(sets), answer=["a", *answers[1:]]))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -30,7 +30,6 @@ from peekbench.report.facts import run_facts
 from peekbench.report.facts.copied_rows import describe_copied_rows
 from peekbench.report.facts.run_facts import check_results, make_command
 from peekbench.report.render import run_words, tables
-from peekbench.report.render.advice import put_into_words
 from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import AnalysisOptions, Analyzed, find_analysis, read_run, run_analysis, with_region
 from peekbench.results.columns import TRIAL
@@ -95,6 +94,7 @@ def report_of_run(
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         extension, rows = run_facts.describe_extension(store), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
+        repeats = store.repeats()
     scores.record_look()
     results, num_planned = scores.table.results, len(scores.planned)
     number = spec.design.look_number(stopped_at)
@@ -119,6 +119,7 @@ def report_of_run(
         warnings=(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
+            *run_words.warn_of_repeats(repeats),
             *warn_of_design({task.name: spec.design_of(task) for task in spec.tasks}, tasks),
         ),
         tables=(
@@ -132,6 +133,9 @@ def report_of_run(
             "spec": canonical(spec),
             "data": tasks,
             "sessions": run_facts.describe_sessions(sessions, sizes, hosts),
+            "repeats": [
+                {"method": trial.method, **trial.draw._asdict(), **asdict(repeat)} for trial, repeat in repeats
+            ],
         },
         methods=methods,
         extension=extension,
@@ -275,7 +279,7 @@ def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "
         verdicts=(*(verdict for analysis in analyses for verdict in analysis.verdicts), *report.verdicts),
         warnings=(*warnings, *report.warnings),
         figures=(*(figure for analysis in analyses for figure in analysis.figures), *report.figures),
-        tables=(*(put_into_words(table) for analysis in analyses for table in analysis.tables), *report.tables),
+        tables=(*(table for analysis in analyses for table in analysis.tables), *report.tables),
         attachments={**_attachments(analyses), **report.attachments},
     )
 

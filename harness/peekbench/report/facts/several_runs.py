@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -68,9 +68,14 @@ def report_of_comparison(
     shared, left_out = _keep_shared(joined)
     if len(runs) > 1:
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
-    options = table or TableOptions()
     make = partial(make_command, "compare", paths, (), allow_incomplete=allow_incomplete)
     methods, num_tasks = shared.loc[shared["control"] == "", "method"].unique(), shared["task"].nunique()
+    if len(runs) > 1:
+        extension = Extension(of="runs")
+    elif runs[0].is_run:
+        extension = extension_of(runs[0].path)
+    else:
+        extension = extend_table(shared, table or TableOptions(), make)
     report = Report(
         name="comparison of " + ", ".join(run.name for run in runs),
         headline=run_words.describe_runs(len(methods), num_tasks, [str(run.path) for run in runs]),
@@ -78,7 +83,7 @@ def report_of_comparison(
         provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
-        extension=_extension_of(runs, shared, options, make),
+        extension=extension,
         command=make(table),
     )
     if not len(methods):
@@ -91,26 +96,6 @@ def report_of_comparison(
     if any(run.rows == "rows" for run in runs):
         rows = "rows"
     return add_analyses(report, [ranking], rows)
-
-
-def _extension_of(
-    runs: Sequence[Compared], shared: pd.DataFrame, options: TableOptions, make: Callable[[TableOptions | None], str]
-) -> Extension:
-    """Describe how to extend the runs."""
-    if len(runs) > 1:
-        is_allowed = any(run.scores.options.allow_incomplete for run in runs)
-        own_reports = " && ".join(_report_command(run, options, allow_incomplete=is_allowed) for run in runs)
-        return Extension(own_reports, "runs")
-    if runs[0].is_run:
-        return extension_of(runs[0].path)
-    return extend_table(shared, options, make)
-
-
-def _report_command(run: Compared, options: TableOptions, *, allow_incomplete: bool) -> str:
-    """Return the command that makes the report of one of several runs."""
-    if run.is_run:
-        return make_command("report", [run.path], allow_incomplete=allow_incomplete)
-    return make_command("analyze", [run.path], table=options, allow_incomplete=allow_incomplete)
 
 
 def _warn_of_data(runs: Sequence[Compared], tasks: Iterable[str]) -> Iterator[str]:
@@ -247,7 +232,7 @@ def _open(path: Path, options: AnalysisOptions) -> Compared:
         scores = read_run(store, replace(options, table=TableOptions()))
         spec, tasks, rows = store.spec(), store.tasks(), store.row_name()
         run_warnings = warn_of_design(designs_by_task(spec), tasks)
-        warnings = (*_warn_of_scores(scores, is_run=True), *run_warnings)
+        warnings = (*_warn_of_scores(scores, is_run=True), *run_words.warn_of_repeats(store.repeats()), *run_warnings)
     scores.record_look()
     return Compared(spec["name"], scores, warnings, spec, tasks, rows)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from peekbench.formatting import (
     duration,
     format_cell,
-    format_quantity,
     join_words,
     pluralize,
 )
-from peekbench.records.report import Inflation, Report, Table
+from peekbench.records.report import Report
 from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
 from peekbench.report.render.fixed_texts import has_published, is_mean, name_decision
 
@@ -86,21 +85,12 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     return Answer(NEXT, "Check the methods", "They must use the unlabeled data and predict better than chance.")
 
 
-def _is_all_right(verdict: Verdict) -> bool:
-    """Return whether the accuracies of extra and test are all 100%, so no answer can become right."""
-    evidence, is_accuracy = verdict.evidence, verdict.unit == "difference"
-    return isinstance(evidence, TrialEvidence) and is_accuracy and evidence.is_zero and evidence.extra == 1
-
-
 def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
     """Return the number of subsamples that settles all open verdicts, or what to do if there is none."""
     names, extension = name_methods(list(needed)), report.extension
     merged = merge_settling(map(find_settling, needed.values()))
-    if all(map(_is_all_right, needed.values())):
-        rows = next(iter(needed.values())).rows
-        return Answer(NEXT, f"Harder {rows}", f"All answers of {names} are right, so no score can rise.")
     if extension.of == "runs":
-        return Answer(NEXT, "Extend the runs", "Their own reports state by how many subsamples:", extension.command)
+        return Answer(NEXT, "Extend the runs", "The report of each run states by how many subsamples.")
     if merged is not None and merged.advice is not None:
         number = f"{merged.advice.subsamples:,} more subsamples per task"
         return Answer(NEXT, number, *_extend(report, merged.advice, needed))
@@ -233,25 +223,3 @@ def _add_rows_or_tasks(limited: Settling) -> str:
     if limited.num_tasks:
         return f"add rows, or use about {limited.num_tasks:,} tasks like these"
     return "add rows or tasks"
-
-
-def put_into_words(table: Table) -> Table:
-    """Return a table with its statements as sentences before its note."""
-    if not table.statements:
-        return table
-    sentences = map(_state_inflation, table.statements)
-    return replace(table, note=" ".join((*sentences, table.note)), statements=())
-
-
-def _state_inflation(inflation: Inflation) -> str:
-    """State how much the score of the best configuration is inflated because it was chosen by this score."""
-    best = f"The score of the best of {inflation.num_configurations} configurations"
-    if inflation.sizes:
-        best += f" with {inflation.sizes}"
-    chosen = "chosen by this score"
-    if inflation.num_texts is not None:
-        chosen += f" on {pluralize(inflation.num_texts, 'text')}"
-    stated = f"{best}, {chosen}, is inflated by {format_quantity(inflation.estimate, inflation.unit)}."
-    if not inflation.is_of_texts:
-        stated += " If all subsamples test the same texts, the luck of these texts adds to it."
-    return stated

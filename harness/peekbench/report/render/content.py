@@ -35,7 +35,6 @@ from peekbench.report.render.sentences import compare, state, state_briefly
 
 MAX_TEXT = 20_000  # characters of a text in a report
 MAX_FAILURES = 20  # with traceback; the JSON report has all
-MAX_FAILURES_OF_PAGES = 100  # in the HTML report, where tracebacks are folded
 TERMS = (
     "Each method is scored three times. Base: without unlabeled {rows}. Extra: with independent ones. Test: with those "
     "of the test set. Bias: test - extra."
@@ -48,7 +47,7 @@ BACKGROUND = (
 
 
 TERMS_OF_FOLDS = (
-    "Fits adapt to the test set without one fold{instead}. Base: without unlabeled {rows}. "
+    "Fits adapt to the test set without one fold, or with private {rows} in its place. Base: without unlabeled {rows}. "
     "Extra: on the fold that a fit did not adapt to. Test: on the others. All: after adapting to the whole test set. "
     "Bias: test - extra."
 )
@@ -152,15 +151,13 @@ class Content:
     parts: tuple[Part, ...]
 
 
-def lay_out(report: Report, *, is_page: bool = False) -> Content:
+def lay_out(report: Report) -> Content:
     """Arrange the parts of a report that have any content, in the order of all formats.
 
     Parameters
     ----------
     report
         The report.
-    is_page
-        Whether it is for a page that folds its parts, which has test texts and more tracebacks.
 
     Examples
     --------
@@ -169,7 +166,6 @@ def lay_out(report: Report, *, is_page: bool = False) -> Content:
     ['answers', 'verdicts']
     """
     report = make_printable(report)
-    max_failures = MAX_FAILURES_OF_PAGES if is_page else MAX_FAILURES
     sections = make_sections(report)
     tables: dict[Topic, list[Table]] = {"results": [], "methods": [], "data": []}
     for table in report.tables:
@@ -185,7 +181,7 @@ def lay_out(report: Report, *, is_page: bool = False) -> Content:
         Part(
             "failures",
             f"{pluralize(len(report.failures), 'trial')} failed",
-            tuple(_list_failures(report.failures, max_failures)),
+            tuple(_list_failures(report.failures)),
         ),
         Part("data", "Data and overlap", tuple(tables["data"])),
         Part("provenance", "Provenance", tuple(_describe_provenance(report))),
@@ -199,10 +195,10 @@ def _warn(report: Report, *, is_first_known: bool) -> Iterator[Paragraph]:
         yield Paragraph(warning, is_warning=True)
 
 
-def _list_failures(failures: Sequence[TrialFailure], max_failures: int) -> Iterator[Block]:
+def _list_failures(failures: Sequence[TrialFailure]) -> Iterator[Block]:
     """Yield the first failures, and the number of the others."""
-    yield from failures[:max_failures]
-    if (number := len(failures) - max_failures) > 0:
+    yield from failures[:MAX_FAILURES]
+    if (number := len(failures) - MAX_FAILURES) > 0:
         yield Paragraph(f"{number:,} more are in report.json.")
 
 
@@ -259,7 +255,7 @@ def _describe_methods(report: Report, findings: Sequence[Finding]) -> Findings:
     terms, background = TERMS, BACKGROUND
     design = report.details.get("spec", {}).get("design", {})
     if design.get("folds") or any(getattr(verdict.evidence, "has_folds", False) for verdict in verdicts):
-        terms, background = _define_folds(report), BACKGROUND_OF_FOLDS
+        terms, background = TERMS_OF_FOLDS, BACKGROUND_OF_FOLDS
     background = background.format(rows=rows)
     if "columns" in report.provenance:
         background += " The analysis of a table assumes that its scores were obtained in this way."
@@ -270,17 +266,6 @@ def _describe_methods(report: Report, findings: Sequence[Finding]) -> Findings:
         explanation=explain_decisions(verdicts),
         background=background,
     )
-
-
-def _define_folds(report: Report) -> str:
-    """Complete `TERMS_OF_FOLDS` with what replaces the fold that a fit does not adapt to; a table does not tell."""
-    numbers = [facts.get("extra", 0) for facts in report.details.get("data", {}).values()]
-    instead = ", or with private {rows} in its place"
-    if numbers and not any(numbers):
-        instead = ""
-    elif numbers and all(numbers):
-        instead = ", with private {rows} in its place"
-    return TERMS_OF_FOLDS.replace("{instead}", instead)
 
 
 def _define_accuracy(report: Report, verdicts: Sequence[Verdict]) -> str:

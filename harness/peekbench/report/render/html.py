@@ -16,7 +16,6 @@ from functools import cache
 from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -87,7 +86,7 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     spec = make_printable(report).details.get("spec")
     return _make_environment().get_template("report.html.j2").render(
-        content=lay_out(report, is_page=True),
+        content=lay_out(report),
         renderer=renderer or make_renderer(report.renderer),
         style=style,
         script=script,
@@ -217,16 +216,11 @@ def render_notebook(report: Report) -> str:
     report
         Report to render.
     """
-    return _render("report", content=lay_out(report), renderer=make_renderer(report.renderer))
-
-
-def render_notebook_table(table: Table) -> str:
-    """Return a table as a part of a notebook."""
-    return _render("table", content=lay_out(Report("", "", tables=(table,))))
-
-
-def _render(part: str, **values: Any) -> str:
-    return _make_environment().get_template("notebook.html.j2").render(part=part, style=_style(), name=CLASS, **values)
+    return (
+        _make_environment()
+        .get_template("notebook.html.j2")
+        .render(content=lay_out(report), renderer=make_renderer(report.renderer), style=_style(), name=CLASS)
+    )
 
 
 @cache

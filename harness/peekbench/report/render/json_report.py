@@ -67,6 +67,8 @@ class ReportDocument(BaseModel):
     """For a run: description of each task's data."""
     sessions: list[dict[str, Any]] = []
     """For a run: versions, commit, machine, command and number of trials of each session."""
+    repeats: list[dict[str, Any]] = []
+    """For a run: scores of fits and grades that were made twice, and how many predictions differ."""
     runs: list[str] = []
     """For a comparison: files of the runs."""
     source: str = ""

@@ -20,7 +20,7 @@ from peekbench.report.render.content import (
     lay_out,
     name_heading,
 )
-from peekbench.report.render.pictures import FOLDER, PICTURES, UNDRAWN, Picture, alt_text
+from peekbench.report.render.pictures import UNDRAWN, Picture
 from peekbench.report.render.terminal import forest_as_text
 
 FOREST_WIDTH = 100
@@ -36,25 +36,23 @@ def render_markdown(report: Report) -> str:
     Parameters
     ----------
     report
-        Report to render. If its formats have pictures of the figures, these are linked; otherwise, forest plots are
-        drawn in characters, and other figures are described.
+        Report to render. Forest plots are drawn in characters; other figures are only named.
     """
     content = lay_out(report)
-    pictures = next((form for form in PICTURES if form in report.formats), "")
     lines = [f"# {escape(content.name)}", "", escape(content.headline)]
-    return "\n".join([*lines, *_part_lines(content.parts, pictures)]) + "\n"
+    return "\n".join([*lines, *_part_lines(content.parts)]) + "\n"
 
 
-def _part_lines(parts: Sequence[Part], pictures: str = "") -> Iterator[str]:
+def _part_lines(parts: Sequence[Part]) -> Iterator[str]:
     for part in parts:
         if part.name not in UNTITLED:
             yield from ("", f"## {escape(part.heading)}")
         for block in part.blocks:
             yield ""
-            yield from _block_lines(block, pictures)
+            yield from _block_lines(block)
 
 
-def _block_lines(block: Block, pictures: str) -> Iterator[str]:
+def _block_lines(block: Block) -> Iterator[str]:
     match block:
         case Answer():
             yield f"**{block.question}** {escape(block.text)}"
@@ -69,7 +67,7 @@ def _block_lines(block: Block, pictures: str) -> Iterator[str]:
         case Table():
             yield from (f"### {escape(block.title)}", "", *_table_lines(block))
         case Picture():
-            yield from (f"### {escape(block.figure.title)}", "", *_picture_lines(block, pictures))
+            yield from (f"### {escape(block.figure.title)}", "", *_picture_lines(block))
         case TrialFailure():
             yield from (f"<details><summary>{escape(str(block.trial))}: {escape(block.error)}</summary>", "")
             yield from (*fenced(block.traceback.rstrip().splitlines()), "", "</details>")
@@ -96,11 +94,9 @@ def _finding_lines(section: Findings) -> Iterator[str]:
     yield from ("", "</details>")
 
 
-def _picture_lines(picture: Picture, pictures: str) -> Iterator[str]:
+def _picture_lines(picture: Picture) -> Iterator[str]:
     figure = picture.figure
-    if pictures:
-        yield f"![{escape(alt_text(figure))}]({FOLDER}/{picture.name}.{pictures})"
-    elif isinstance(figure, Forest):
+    if isinstance(figure, Forest):
         yield from fenced(forest_as_text(figure, FOREST_WIDTH))
     else:
         yield escape(UNDRAWN)

@@ -20,7 +20,6 @@ from peekbench.records.verdicts import Estimate, Unit
 
 FOLDER = "figures"
 UNDRAWN = "The formats html, svg and png draw this figure (report.formats)."
-PICTURES: tuple[Form, ...] = ("svg", "png")
 MAX_NAME_LENGTH = 60  # characters of a picture's name, without its number
 MAX_DESCRIBED = 12  # parts of a figure
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from peekbench.formatting import pluralize
 from peekbench.records.runs import StoredMethod
+from peekbench.records.trials import Repeat, Trial
 from peekbench.report.render.tables import options_in_words
 
 if TYPE_CHECKING:
@@ -168,3 +169,34 @@ def describe_stop(spec: ExperimentSpec, number: int) -> str:
         f"Stopped at look {number} of {spec.design.num_looks} (planned analyses), at {done:,} of at most {largest}, "
         "because all verdicts were settled"
     )
+
+
+REPEATED = (
+    "{method} depends on randomness that no seed controls: two fits to the same rows of {task} with the same seed "
+    "gave the scores {first:.4f} and {second:.4f}, and {changed} of {all} predictions differ. This noise is part "
+    "of all intervals, so the verdicts hold, but a repeated run gives different scores. peekbench seeds Python, "
+    "NumPy and PyTorch; pass `seed` (in plugins, `context.seed`) to all other generators; those of a grader "
+    "count as well"
+)
+
+
+def warn_of_repeats(repeats: Iterable[tuple[Trial, Repeat]]) -> Iterator[str]:
+    """Yield a warning about each fit that differed when made twice.
+
+    Examples
+    --------
+    >>> from peekbench.records.trials import Draw
+    >>> trial = Trial(Draw("news", 100, 40, 0), "net")
+    >>> [text.partition(":")[0] for text in warn_of_repeats([(trial, Repeat(12, 40, 0.4875, 0.5))])]
+    ['net depends on randomness that no seed controls']
+    """
+    for trial, repeat in repeats:
+        if repeat.num_changed:
+            yield REPEATED.format(
+                method=trial.method,
+                task=trial.draw.task,
+                first=repeat.first,
+                second=repeat.second,
+                changed=repeat.num_changed,
+                all=repeat.num_predictions,
+            )

@@ -1,4 +1,4 @@
-"""Fits that use the global generators of random, numpy and torch."""
+"""Fits that are made twice, and differ although their seeds are the same."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,14 @@ import numpy as np
 import pytest
 
 import peekbench as pb
+from peekbench.execution import repeats
+from peekbench.report import report_of_run
+from peekbench.report.render.json_report import render_json
+from peekbench.store.reader import Store
 
 TEXTS = [f"text {row}" for row in range(120)]
 FEW: dict[str, Any] = {"num_train": 10, "num_test": 40, "num_subsamples": 2, "progress": False}
+UNSEEDED = np.random.default_rng()
 
 
 def guess(draw: Callable[[int], Any]) -> Callable[..., Any]:
@@ -38,11 +44,42 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def measure(fit: Any, **options: Any) -> tuple[list[Any], list[str]]:
+    data = options.pop("data", (TEXTS, [row % 2 for row in range(120)]))
+    run = pb.measure(fit, data, **{**FEW, **options})
+    with Store.open(run.store) as store:
+        found = store.repeats()
+    return found, [text for text in run.report().warnings if "This noise is part of all intervals" in text]
+
+
+def test_randomness_without_a_seed_is_stored_and_reported_with_its_size() -> None:
+    (found,), (warning,) = measure(guess(lambda size: UNSEEDED.normal(size=size)))
+    trial, repeat = found
+    assert trial.draw.subsample == 0
+    assert 0 < repeat.num_changed < repeat.num_predictions
+    assert f"{repeat.first:.4f} and {repeat.second:.4f}, and {repeat.num_changed} of" in warning
+    (stated,) = json.loads(render_json(report_of_run(next(Path("runs").glob("*.sqlite")))))["repeats"]
+    assert stated == {"method": trial.method, **trial.draw._asdict(), **asdict(repeat)}
+
+
 @pytest.mark.parametrize("draw", [lambda size: np.random.normal(size=size), draw_torch], ids=["numpy", "torch"])
 def test_global_generators_are_seeded(draw: Any) -> None:
-    data = TEXTS, [row % 2 for row in range(120)]
-    first, second = (pb.measure(guess(draw), data, name=name, **FEW).arms for name in ("first", "second"))
-    assert first["test"].tolist() == second["test"].tolist()
+    (found,), warnings = measure(guess(draw))
+    assert (found[1].num_changed, warnings) == (0, [])
+    assert found[1].first == found[1].second
+
+
+def test_the_first_score_is_that_of_the_stored_predictions() -> None:
+    (found,), _ = measure(guess(lambda size: UNSEEDED.normal(size=size)), crossover=False)
+    results = pb.load_results(next(Path("runs").glob("*.sqlite")))
+    extra = results[(results["arm"] == "extra") & (results["subsample"] == found[0].draw.subsample)]
+    assert found[1].num_predictions == 40
+    assert extra["score"].tolist() == [pytest.approx(found[1].first)]
+
+
+def test_long_fits_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeats, "MAX_SECONDS", 0.0)
+    assert measure(guess(lambda size: UNSEEDED.normal(size=size))) == ([], [])
 
 
 @pytest.mark.slow
