@@ -197,20 +197,6 @@ def test_several_logs_of_an_arm_are_subsamples_that_share_texts(tmp_path: Path) 
     assert_frame_equal(load_results("scores.csv"), tidy(table, "table"))
 
 
-def test_a_metric_is_chosen_with_its_filter(tmp_path: Path) -> None:
-    logs = []
-    for arm, scores in CORRECT.items():
-        folder = write_lm_eval(tmp_path / arm, scores)
-        file = folder / f"samples_news_{TIME}.jsonl"
-        strict = file.read_text().replace('"none"', '"strict"').replace('"acc": 1', '"acc": 0')
-        file.write_text(file.read_text() + strict)
-        logs.append((arm, folder))
-    with pytest.raises(ResultsError, match="several metrics(?s:.*) --metric: acc,none, acc,strict"):
-        import_table("lm-eval", logs)
-    assert scores_by_arm(import_table("lm-eval", logs, metrics=["acc,none"])) == CORRECT
-    assert set(import_table("lm-eval", logs, metrics=["acc,strict"])["score"]) == {0}
-
-
 def test_logs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     extra = write_lm_eval(tmp_path / "extra", CORRECT["extra"])
     fewer = write_lm_eval(tmp_path / "fewer", CORRECT["test"][:-1])

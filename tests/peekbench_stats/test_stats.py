@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import false_discovery_control, t, ttest_1samp, ttest_ind
+from scipy.stats import false_discovery_control, t, ttest_ind
 
 from peekbench_stats import (
     hierarchical_rejections,
@@ -32,11 +32,6 @@ def test_welch_satterthwaite_agrees_with_the_welch_test_of_scipy(exact_sum: bool
         assert degrees == pytest.approx(ttest_ind(first, second, equal_var=False).df)
 
 
-def test_welch_satterthwaite_works_along_the_last_axis() -> None:
-    errors = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.0]])
-    assert welch_satterthwaite(errors, np.full((3, 2), 4)).tolist() == [8.0, 4.0, math.inf]
-
-
 def test_welch_satterthwaite_of_certain_estimates_is_infinite() -> None:
     assert welch_satterthwaite([0.0, 0.0], [3, 4]) == math.inf
     assert welch_satterthwaite([0.0, 0.0], [3, 4], exact_sum=True) == math.inf
@@ -57,12 +52,6 @@ def test_holm_by_hand() -> None:
     assert holm([0.5, 0.01, 0.03, 0.02]).tolist() == pytest.approx([0.5, 0.04, 0.06, 0.06])
     assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
     assert holm([]).tolist() == []
-
-
-def test_holm_controls_the_family_wise_error_rate() -> None:
-    p_values = np.random.default_rng(3).random((2000, 10))
-    errors = np.mean([holm(row).min() <= 0.05 for row in p_values])
-    assert abs(errors - 0.05) < 3 * math.sqrt(0.05 * 0.95 / 2000)
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 12])
@@ -99,13 +88,6 @@ def test_ways_to_compute_sign_flips_agree(monkeypatch: pytest.MonkeyPatch) -> No
     assert tiny.smallest == 0
 
 
-def test_stratified_sign_flips_give_tasks_equal_weight() -> None:
-    for scale in (0.01, np.pi):
-        tasks = [[2 * scale, -scale], [3 * scale]]
-        weighted = [scale, -scale / 2, 3 * scale]
-        assert stratified_sign_flip_test(tasks) == sign_flip_test(weighted)
-
-
 def test_sign_flips_of_zeros() -> None:
     for test in (sign_flip_test([0.0, 0.0]), stratified_sign_flip_test([[0.0], [0.0]])):
         assert (test.two_sided, test.greater, test.num_nonzero) == (1, 1, 0)
@@ -123,12 +105,6 @@ def test_hierarchical_tests_rarely_reject_anything_without_effects() -> None:
     errors = [any(map(any, hierarchical_rejections(list(rng.random((10, 5))), 0.05))) for _ in range(200)]
     assert np.mean(errors) < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
     assert hierarchical_rejections([[0.0001, 0.9], [0.03, 0.9]], 0.05) == [[True, False], [False, False]]
-
-
-def test_t_test_agrees_with_scipy() -> None:
-    values = np.random.default_rng(4).normal(0.2, 1, 15).tolist()
-    assert t_test(values) == ttest_1samp(values, 0).pvalue
-    assert t_test(values, alternative="greater") == ttest_1samp(values, 0, alternative="greater").pvalue
 
 
 @pytest.mark.parametrize("values", [[0.1], [0.1 + 0.2 - 0.3 + 0.05, 0.05, 0.05 - 1e-16]])

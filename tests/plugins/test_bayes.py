@@ -15,7 +15,6 @@ from scipy.stats import t as student_t
 from peekbench.errors import DataError, SpecError
 from peekbench.report import state
 from peekbench.results import tidy
-from peekbench.results.region import decide
 from peekbench_bayes.calibrated import fit_differences, sample, sample_population, summarize_cells
 from peekbench_bayes.options import DifferencePriors, Hierarchical
 from peekbench_bayes.posterior import check_chains, check_weights, summarize
@@ -60,14 +59,6 @@ def test_interval_of_a_contaminated_task_is_hardly_shrunk() -> None:
     assert np.mean((high - low) / own, axis=0)[8] < 0.75 * 2 * 1.67  # the others are still shrunk
 
 
-@pytest.mark.parametrize(("tasks", "subsamples", "has_other_tasks"), [(5, 3, True), (4, 2, True), (3, 2, False)])
-def test_short_tables_pass_the_checks(tasks: int, subsamples: int, has_other_tasks: bool) -> None:
-    """The scale of the variances mixes badly if it is drawn given the variances, or they given it."""
-    fit = fit_differences(bias_arms(simulate_binomial(0.0, 0.0, tasks=tasks, subsamples=subsamples)), Hierarchical())
-    assert fit.failed == ()
-    assert (fit.other_tasks is not None) == has_other_tasks
-
-
 def test_sampler_agrees_with_a_known_posterior() -> None:
     """With one model, no differences between tasks and many subsamples, the mean is the pooled mean."""
     rng = np.random.default_rng(1)
@@ -85,16 +76,6 @@ def test_verdicts_have_the_sign_of_the_bias(simulate: Simulate) -> None:
         assert verdict.decision == decision
         assert verdict.estimate.low - 0.002 < bias < verdict.estimate.high + 0.002
     assert analyze(simulate(0.002, subsamples=10), effects=["bias"]).verdicts[0].decision == "inconclusive"
-
-
-def test_verdicts_use_the_option_verdict_level(simulate: Simulate) -> None:
-    results = simulate(0.002, subsamples=10)
-    analysis = analyze(results, effects=["bias"])
-    (verdict,), (average, *_) = analysis.verdicts, rows(analysis.tables[0])
-    assert verdict.estimate.level == 0.95
-    assert "95% interval" in state(verdict)
-    assert verdict.estimate.low < 0 < average["mean, low"]
-    assert analyze(results, effects=["bias"], verdict_level=0.89).verdicts[0].decision == "biased up"
 
 
 def test_tasks_are_shrunk_toward_each_other(simulate: Simulate) -> None:
@@ -160,14 +141,6 @@ def test_methods_and_sizes_are_fitted_separately_and_models_together() -> None:
     assert rows(alone.tables[0])[0]["mean"] == rows(analysis.tables[0])[0]["mean"]
 
 
-def test_models_are_paired_by_subsample_number() -> None:
-    results = simulate_binomial(0.0, 0.0, tasks=3, subsamples=5)
-    shuffled = results.sample(frac=1, random_state=1).reset_index(drop=True)
-    first, again = bias_arms(results), bias_arms(shuffled)
-    order = [[again.models.index(name) for name in first.models], [again.tasks.index(name) for name in first.tasks]]
-    assert np.array_equal(first.difference, again.difference[np.ix_(*order)])
-
-
 @pytest.mark.slow
 def test_missing_subsamples_single_subsamples_and_other_scores(simulate: Simulate) -> None:
     results = simulate(0.02, subsamples=12)
@@ -209,28 +182,6 @@ def test_contradictory_options_are_errors(simulate: Simulate) -> None:
         analyze(no_base[no_base["arm"] != "base"], effects=["boost"])
     with pytest.raises(SpecError):
         analyze(no_base, difference_priors={"task_sd": 0})
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "decision"),
-    [
-        (-0.004, 0.004, "equivalent"),
-        (0.001, 0.004, "equivalent"),
-        (0.001, 0.006, "biased up"),
-        (-0.006, -0.001, "biased down"),
-        (-0.006, 0.001, "inconclusive"),
-    ],
-)
-def test_decisions(low: float, high: float, decision: str) -> None:
-    assert decide(low, high, 0.005) == decision
-
-
-def test_checks_of_the_default_engine_pass(simulate: Simulate) -> None:
-    fit = fit_differences(bias_arms(simulate(0.01)), Hierarchical())
-    assert fit.failed == ()
-    assert {check.name.split(",")[0] for check in fit.checks} == {"R-hat", "bulk ESS", "tail ESS"} | {
-        "dispersion of differences"
-    }
 
 
 def test_interval_of_other_tasks_agrees_with_a_paired_t_over_tasks() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import pandas as pd
 import pytest
 from bayes_analyses import analyze, bias_arms, rows, simulate_binomial
 
-from peekbench.errors import SpecError
 from peekbench.report import state
 from peekbench.results import load_results, tidy
 from peekbench_bayes.arrays import split_results
@@ -73,13 +71,8 @@ def test_log_density_of_the_sds_agrees_with_direct_integration() -> None:
 
 PUBLISHED = {
     # Mean, low and high of the log-odds, for counts truncated as in the published code.
-    (50, "paper"): (-0.0039, -0.014, 0.007),
-    (100, "paper"): (-0.0088, -0.016, -0.002),
     (200, "paper"): (0.0077, 0.0005, 0.015),
     (500, "paper"): (-0.0094, -0.017, -0.002),
-    (50, "random_slopes"): (-0.0039, -0.015, 0.007),
-    (100, "random_slopes"): (-0.0089, -0.018, 0.0005),
-    (200, "random_slopes"): (0.0066, -0.005, 0.018),
     (500, "random_slopes"): (-0.0081, -0.026, 0.010),
 }
 
@@ -114,20 +107,6 @@ def test_misspecified_binomial_models_give_no_verdict(simulate: Simulate) -> Non
     assert any("dispersion" in warning for warning in analysis.warnings)
     assert {row["passed"] for row in rows(analysis.tables[3])} == {True, False}
     assert analyze(results, effects=["bias"]).warnings == ()
-
-
-def test_default_engines_do_not_need_mcmc(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("arviz", "nutpie", "pymc"):
-        monkeypatch.setitem(sys.modules, name, None)
-    results = simulate(0.0, subsamples=5)
-    for preset in ("calibrated", "paper", "random_slopes"):
-        assert analyze(results, preset=preset, draws=100, effects=["bias"]).verdicts
-
-
-@pytest.mark.skipif(HAS_MCMC, reason="peekbench[mcmc] is installed")
-def test_error_for_missing_mcmc_names_the_extra(simulate: Simulate) -> None:
-    with pytest.raises(SpecError, match=r"pip install 'peekbench\[mcmc\]'"):
-        analyze(simulate(0.0, subsamples=3), preset="paper", engine="mcmc")
 
 
 def test_grid_covers_the_posterior_of_the_sds() -> None:

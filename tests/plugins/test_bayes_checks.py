@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bayes_analyses import analyze, bias_arms, rows
-from scipy.stats import halfnorm, norm
+from scipy.stats import norm
 
 from peekbench.errors import DataError
 from peekbench_bayes.model_checks import (
@@ -19,10 +19,8 @@ from peekbench_bayes.model_checks import (
     estimate_components,
     simulate_differences,
     simulate_known,
-    simulate_prior_differences,
 )
 from peekbench_bayes.options import DifferencePriors
-from peekbench_testing import check_entry
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
@@ -48,23 +46,6 @@ def test_mean_effects_of_the_priors_agree_with_the_formula(simulate: Simulate) -
     assert row["observed"] == pytest.approx(0.01, abs=0.005)
 
 
-@pytest.mark.slow
-def test_spreads_of_the_priors_agree_with_the_formula() -> None:
-    rng = np.random.default_rng(0)
-    priors = DifferencePriors(task_sd=0.04, cell_sd=0.03, residual_sd=0.05, residual_df=1e6, exchangeable_share=1)
-    cells = simulate_prior_differences(np.full((1, 1000), 1000.0), priors, 4000, rng)
-    between = cells.mean[:, 0].std(axis=1, ddof=1)
-    assert np.quantile(between, QUANTILES[2:]) == pytest.approx(halfnorm.ppf(QUANTILES[2:], scale=0.04), rel=0.06)
-    own = simulate_prior_differences(np.full((1, 1000), 1000.0), DifferencePriors(task_sd=1e-6), 1000, rng).mean
-    assert np.median(own.std(axis=2)) == pytest.approx(0.1 * 0.5**0.5, rel=0.05)
-    single = np.sqrt(cells.squares[:, 0, 0] / 999)
-    variance = -np.log1p(-np.array(QUANTILES[2:])) * 0.05**2  # exponential
-    assert np.quantile(single, QUANTILES[2:]) == pytest.approx(np.sqrt(variance), rel=0.06)
-    two = simulate_prior_differences(np.full((2, 1000), 1000.0), priors, 1000, rng).mean
-    apart = (two[:, 0] - two[:, 1]).std(axis=1) / 2**0.5
-    assert np.median(apart) == pytest.approx(halfnorm.ppf(0.5, scale=0.03), rel=0.1)
-
-
 @pytest.mark.parametrize("preset", ["paper", "random_slopes"])
 def test_accuracies_of_the_binomial_priors_agree_with_the_formula(simulate: Simulate, preset: str) -> None:
     priors = {"effect_sd": 0.001, "task_sd": 0.001, "pair_sd": 0.001, "slope_sd": 0.001, "intercept_sd": 0.7}
@@ -75,25 +56,6 @@ def test_accuracies_of_the_binomial_priors_agree_with_the_formula(simulate: Simu
     assert mean["observed"] == pytest.approx(0.64, abs=0.03)
     single = rows(analysis.tables[1])[1]
     assert single["50%"] == pytest.approx((2 * 0.23 / 500) ** 0.5, rel=0.1)  # of two independent binomials
-
-
-def test_prior_effect_of_the_binomial_models_is_in_points(simulate: Simulate) -> None:
-    small = {"intercept_sd": 0.001, "task_sd": 0.001, "pair_sd": 0.001, "effect_sd": 0.4}
-    results = simulate(0.0, subsamples=10, num_test=2000)
-    (row,) = rows(analyze(results, "prior_check", preset="paper", num_draws=10_000, count_priors=small).tables[0])
-    half = norm.ppf(QUANTILES, scale=0.4) / 2  # arms are centered: half of the effect lies on either side of even odds
-    assert [row[name] for name in NAMES] == pytest.approx(np.tanh(half / 2), abs=0.01)
-
-
-def test_scores_do_not_change_the_prior_predictions(simulate: Simulate) -> None:
-    for preset in ("calibrated", "paper"):
-        first, second = (
-            rows(analyze(simulate(bias), "prior_check", preset=preset, num_draws=100).tables[0])[0]
-            for bias in (0.0, 0.03)
-        )
-        assert [first[name] for name in NAMES] == [second[name] for name in NAMES]
-        assert first["observed"] < second["observed"] - 0.02
-        assert first["percentile"] <= second["percentile"]
 
 
 def test_warnings_name_results_that_the_priors_hardly_allow(simulate: Simulate) -> None:
@@ -179,37 +141,3 @@ def test_known_biases_are_recovered(simulate: Simulate) -> None:
     assert none["biased up"] + none["biased down"] < 0.1
     assert none["equivalent"] + none["inconclusive"] > 0.9
     assert not analysis.warnings
-
-
-def test_recovery_with_two_models_and_with_other_scores(simulate: Simulate) -> None:
-    results = with_models(simulate, 0.0, subsamples=8).assign(num_correct=np.nan)
-    analysis = analyze(results, "recovery", biases=[0.02], num_data_sets=40, draws=100)
-    assert {column.unit for column in analysis.tables[0].columns} <= {"text", "change", "number", "fraction"}
-    assert [row["standard deviation"] for row in rows(analysis.tables[2])] == [
-        "between tasks",
-        "between models within a task",
-        "single differences, bert",
-        "single differences, gpt2",
-    ]
-    (_, single) = rows(analyze(simulate(0.0), "recovery", biases=[0.0], num_data_sets=20, draws=100).tables[2])
-    assert single["standard deviation"] == "single differences"
-
-
-@pytest.mark.slow
-def test_warnings_name_inaccurate_coverage(simulate: Simulate) -> None:
-    few = simulate(0.0, tasks=2, subsamples=2)
-    (wide,) = analyze(few, "recovery", biases=[0.01], draws=100).warnings
-    assert "wider than necessary" in wide
-    # 100 draws are too few to locate the outermost 0.1%.
-    options = {"biases": [0.01], "draws": 100, "num_data_sets": 1000, "level": 0.998}
-    (narrow,) = analyze(simulate(0.0, tasks=3), "recovery", **options).warnings
-    assert "do not rely on them" in narrow
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("prior_check", {}), ("recovery", {"biases": [0.01], "num_data_sets": 20, "draws": 100})],
-)
-def test_analyses_pass_the_contract_checks(name: str, options: dict[str, Any]) -> None:
-    assert [outcome for outcome in check_entry(f"bayes.{name}", options) if not outcome.passed] == []

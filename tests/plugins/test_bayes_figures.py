@@ -58,17 +58,6 @@ def test_figure_of_slices_agrees_with_the_table(simulate: Simulate, preset: str)
     assert np.mean(sample.values) == pytest.approx(row["mean"], abs=1e-6)
 
 
-def test_figure_of_priors_marks_the_observed_value(simulate: Simulate) -> None:
-    analysis = analyze(simulate(0.03), "prior_check", num_draws=100)
-    (means,) = analysis.figures
-    assert isinstance(means, Densities)
-    ((_, (sample,)),) = means.groups
-    (row,) = rows(analysis.tables[0])
-    assert sample.mark == row["observed"]
-    assert np.median(sample.values) == pytest.approx(row["50%"], abs=1e-4)
-    assert means.mark == "observed"
-
-
 def test_figure_of_recovery_marks_the_truth(simulate: Simulate) -> None:
     analysis = analyze(simulate(0.0), "recovery", biases=(0.0, 0.02), num_data_sets=60, draws=100)
     (estimates,) = analysis.figures

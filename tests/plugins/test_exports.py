@@ -13,14 +13,12 @@ import pytest
 from commands import run_command
 
 import peekbench as pb
-from peekbench.errors import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.records import Report
 from peekbench.report import report_of_run, write_report
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.experiment import make_spec
 from peekbench_exports.latex import escape
-from peekbench_testing import check_entry
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FORMATS = ("csv", "latex", "every-eval-ever")
@@ -140,14 +138,3 @@ def test_tables_of_scores_have_the_formats_that_describe_no_run(report: Report, 
     assert "did you mean exports.latex" in run_command("analyze", "scores.csv", "--format", "exports.latx").stderr
     written = pb.analyze("scores.csv").save(tmp_path, ["exports.latex"])
     assert (tmp_path / "exports.latex/average.tex") in written
-
-
-def test_a_report_of_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PeekbenchError, match="scores is a report of no run"):
-        write_report(Report("scores", "from scores.csv"), tmp_path, ["exports.latex"])
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_contract() -> None:
-    assert [outcome.message for outcome in check_entry("exports.csv") if not outcome.passed] == []

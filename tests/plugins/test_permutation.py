@@ -15,7 +15,6 @@ from scipy.stats import ttest_1samp
 
 from peekbench import PeekbenchError
 from peekbench.results import load_results, tidy
-from peekbench_permutation.permutation import adjust
 from peekbench_stats import sign_flip_test
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
@@ -70,26 +69,6 @@ def test_equal_scores_give_no_evidence() -> None:
     overview, tasks = map(table_rows, analyze(table).tables)
     assert (tasks[0]["p"], tasks[0]["p, test > extra"]) == (1, 1)
     assert (overview[0]["up"], overview[0]["down"], overview[0]["p, paired t over tasks"]) == (0, 0, None)
-
-
-def test_one_subsample_gives_no_evidence() -> None:
-    table = tidy(pd.DataFrame({"task": ["a", "b"], "extra": [0.5, 0.5], "test": [0.9, 0.1]}), "one")
-    tasks = table_rows(analyze(table).tables[1])
-    assert [row["p"] for row in tasks] == [1, 1]
-    assert [row["p, test > extra"] for row in tasks] == [0.5, 1]
-
-
-def test_p_values_do_not_depend_on_the_subsamples_of_other_tasks(simulate: Simulate) -> None:
-    results = simulate(0.01, tasks=2, subsamples=30)
-    shorter = results[~((results["task"] == "task1") & (results["subsample"] >= 12))]
-    both = {row["task"]: row["p"] for row in table_rows(analyze(shorter).tables[1])}
-    alone = {row["task"]: row["p"] for row in table_rows(analyze(shorter[shorter["task"] == "task1"]).tables[1])}
-    assert both["task1"] == alone["task1"]
-    assert list(both) == ["task0", "task1"]
-
-
-def test_adjustment_is_benjamini_hochberg() -> None:
-    assert adjust([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
 
 
 def test_overview_has_the_paired_t_test_over_tasks(simulate: Simulate) -> None:

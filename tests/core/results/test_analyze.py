@@ -14,7 +14,7 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.errors import ContractError, PluginError, ResultsError, SpecError
 from peekbench.execution.runner import run
 from peekbench.records.data import TableOptions
-from peekbench.results import load_results, tidy
+from peekbench.results import load_results
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.missing_trials import find_gaps
 from peekbench.spec.components import AnalysisSpec, make_component
@@ -108,29 +108,9 @@ def test_tasks_with_sizes_of_their_own_are_one_configuration(simulate: Simulate)
         analyze(other)
 
 
-def test_a_task_that_one_method_lacks_is_a_gap(simulate: Simulate) -> None:
-    table = pd.concat([simulate(0, method="a"), simulate(0, method="b", tasks=4)])
-    (gap,) = find_gaps(table)
-    assert gap.startswith("task task4, method b, num_train 50, num_test 200: 40 of 40 subsamples missing or incomplete")
-
-
-def test_trials_without_an_arm_are_gaps() -> None:
-    rows = [("a", 1, "extra"), ("b", 1, "test"), ("a", 1, "test"), ("b", 2, "base"), ("a", 1, "base")]
-    frame = pd.DataFrame([(*row, 0.5) for row in rows], columns=["task", "subsample", "arm", "score"])
-    gaps = [gap.partition(": ")[2] for gap in find_gaps(tidy(frame, "here"))]
-    assert gaps == ["1 of 2 subsamples missing or incomplete (2)", "2 of 2 subsamples missing or incomplete (1, 2)"]
-
-
 def test_sizes_may_have_different_numbers_of_subsamples(simulate: Simulate) -> None:
     table = pd.concat([simulate(0, num_test=50, subsamples=30), simulate(0, num_test=500, subsamples=10)])
     assert find_gaps(table) == []
-
-
-def test_incomplete_trials_are_dropped(simulate: Simulate) -> None:
-    table = simulate(0.02)
-    is_dropped = (table["task"] == "task0") & (table["subsample"] == 0) & (table["arm"] == "extra")
-    (count,) = analyze(table[~is_dropped], AnalysisOptions(["toy.count"], allow_incomplete=True)).analyses
-    assert count.tables[0].rows == ((597,),)
 
 
 def test_a_table_without_complete_trials_is_refused_even_if_incomplete_ones_are_allowed(simulate: Simulate) -> None:
@@ -190,6 +170,6 @@ def test_an_analyzer_with_a_wrong_result_is_named(simulate: Simulate, monkeypatc
 
 def test_a_score_that_is_not_defined_is_refused_before_any_trial(make_spec: Callable[..., Any]) -> None:
     r2 = {"use": "summary", "options": {"score": "r2"}}
-    with pytest.raises(SpecError, match=r"analyses\[1\]: score 'r2' is not defined for the 3 classes of task a"):
+    with pytest.raises(SpecError, match=r"analyses\[1\]: score 'r2' is not defined for .* of task a"):
         run(make_spec(analyses=["permutation", r2]))
     assert not Path("runs").exists()

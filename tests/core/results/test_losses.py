@@ -64,11 +64,6 @@ def test_the_direction_of_other_columns_is_named(name: str) -> None:
     assert set(decisions(table, columns={name: "loss"}, region=0.1)) == {"biased up"}
 
 
-def test_a_known_loss_is_not_mapped_to_score() -> None:
-    with pytest.raises(pb.PeekbenchError, match="lower is better for wer; use --map wer=loss"):
-        tidy(make_losses("wer"), "scores", columns={"wer": "score"})
-
-
 @pytest.mark.parametrize("name", ["nll_{}", "error rate ({})"])
 def test_a_column_whose_name_contains_a_loss_is_not_mapped_to_an_arm(name: str) -> None:
     long = make_losses("score")
@@ -94,12 +89,3 @@ def test_a_loss_beside_an_accuracy_is_not_the_score() -> None:
     with pytest.raises(pb.PeekbenchError, match=r"can all mean 'score'(?s:.*)ignore=\['rmse'\]"):
         pb.analyze(table)
     assert tidy(table, "scores", ignore=["rmse"])["score"].gt(0).all()
-
-
-def test_leaderboards_rank_the_lowest_loss_first() -> None:
-    table = pd.concat([make_losses("rmse", method="poor"), make_losses("rmse", scale=0.5, method="good")])
-    leaderboard = next(
-        shown for shown in pb.analyze(table, region=0.01).document.tables if "Leaderboard" in shown.title
-    )
-    names = [column.name for column in leaderboard.columns]
-    assert [row[names.index("method")] for row in leaderboard.rows] == ["good", "poor"]

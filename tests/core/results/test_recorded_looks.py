@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 import pytest
-from commands import run_command
 from scipy.stats import norm
 from stored_scores import find_wrong_scores
 
@@ -92,23 +89,6 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     with Store.open(summary.store) as store:
         assert [look.subsamples for look in store.planned_looks()] == [3, 6, 6, 9]
         assert store.stopped_at() is None
-
-
-@pytest.mark.slow
-def test_tasks_with_their_own_subsamples_are_looked_at_in_proportion(make_spec: MakeSpec) -> None:
-    tasks = [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "num_subsamples": 24}]
-    equal = sequential(make_spec)
-    spec = equal.model_copy(update={"tasks": make_spec(tasks=tasks).tasks})
-    summary = run(spec)
-    assert (summary.is_settled, summary.finished, summary.planned) == (True, 6 + 12, 36)
-    report = report_of_run(summary.store)
-    assert (
-        "18 of 18 trials done. Stopped at look 2 of 4 (planned analyses), at 6 of at most 12 subsamples"
-        in report.headline
-    )
-    assert "12 to 24 subsamples" in report.headline
-    assert looks_of(report.verdicts[0]).number == 2
-    assert run(spec).finished == 0
 
 
 class InterruptAfter:
@@ -231,21 +211,6 @@ def test_an_exported_table_keeps_the_looks_at_its_run(make_spec: MakeSpec) -> No
             pb.analyze(mixture, ["summary"])
     beside = read_looks(pd.concat([table, plain.assign(method="mine")]))
     assert (beside.of("toy.vote").is_run, beside.of("mine").is_run) == (True, False)
-
-
-def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec: MakeSpec) -> None:
-    store = run(sequential(make_spec, methods=("toy.vote",), looks=2)).store
-    analyses = ("--analysis", "{use: summary, options: {region: 0.02}}", "--analysis", "summary.texts")
-    printed = run_command("analyze", str(store), "--task", "a", *analyses, "--json").stdout
-    content = json.loads(printed)
-    assert content["verdicts"][0]["region"] == 0.02
-    assert shlex.split(content["command"])[3:7] == list(analyses)
-    (verdict,) = analyze(store, AnalysisOptions(["summary"])).analyses[0].verdicts
-    assert "This is look 2, at 100% of at most 12 subsamples" in state(verdict)
-    assert "This is look 2, at 100% of at most 12 subsamples" in content["verdicts"][0]["sentence"]
-    assert any(table["title"].startswith("Bias for other texts") for table in content["tables"])
-    with Store.open(store) as opened:
-        assert [look["fraction"] for look in opened.looks()] == [0.5, 1.0]
 
 
 def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planned(make_spec: MakeSpec) -> None:

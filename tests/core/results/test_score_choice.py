@@ -18,18 +18,6 @@ def rows(task: str, **scores: tuple[float | None, ...]) -> pd.DataFrame:
     return pd.DataFrame({"task": task, "arm": ARMS, **scores})
 
 
-def test_accuracy_comes_before_bits_per_byte() -> None:
-    both = tidy(rows("news", accuracy=(0.7, 0.6), bits_per_byte=(1.3, 0.9)), "mine")
-    assert resolve_score(both, "score") == "score"
-    assert resolve_score(both, "bits_per_byte") == "bits_per_byte"
-
-
-def test_bits_per_byte_do_not_replace_a_missing_accuracy() -> None:
-    table = rows("news", accuracy=(0.7, None), bits_per_byte=(1.3, 0.9))
-    with pytest.raises(ResultsError, match="row 2, column 'accuracy': the cell is empty"):
-        tidy(table, "mine")
-
-
 def test_tasks_of_different_scores_are_not_averaged() -> None:
     texts = tidy(rows("notes", bits_per_byte=(1.3, 0.9)), "mine")
     mixed = pd.concat([tidy(rows("news", score=(0.7, 0.6)), "mine"), texts])

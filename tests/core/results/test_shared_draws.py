@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from peekbench import load_results
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
 from peekbench.records import SharedDraws
-from peekbench.report.facts.several_runs import open_runs, side_by_side
 from peekbench.results import configurations, independent_units, tidy
 
 
@@ -85,11 +83,3 @@ def test_intervals_of_uneven_tables_cover_as_often_as_stated(sizes: tuple[int, .
         degrees.add(units.degrees)
     assert (degrees == {19}) == (len(set(sizes)) == 1)
     assert np.mean(covered) == pytest.approx(0.95, abs=0.022)
-
-
-def test_numbers_of_a_table_stay_the_same_in_all_tasks_beside_other_tables(tmp_path: Path) -> None:
-    make_table(("a", "b")).to_csv(tmp_path / "first.csv", index=False)
-    make_table(("b", "c")).to_csv(tmp_path / "second.csv", index=False)
-    both = side_by_side(open_runs([tmp_path / "first.csv", tmp_path / "second.csv"]))
-    for _, rows in both.groupby("run"):
-        assert rows.groupby("task")["subsample"].agg(frozenset).nunique() == 1

@@ -17,7 +17,7 @@ from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
 from peekbench.results import load_results, tidy
 from peekbench.results.columns import COLUMN_NAMES
-from peekbench.results.paired_effects import configurations, paired_scores
+from peekbench.results.paired_effects import paired_scores
 from peekbench.store.reader import Store
 
 WIDE = "task,num_test,base,extra,test\na,100,0.29,0.57,0.58\na,100,0.5,0.5,0.6\nb,100,0.1,0.2,0.3\n"
@@ -45,13 +45,6 @@ def test_files_may_have_one_row_for_each_subsample(tmp_path: Path) -> None:
     assert set(table["method"]) == {"method"}
     assert set(table["model"]) == {""}
     assert table["num_train"].isna().all()
-
-
-def test_counts_are_rounded_not_truncated(tmp_path: Path) -> None:
-    assert int(0.29 * 100) == 28  # the wrong result
-    table = load_results(write(tmp_path, WIDE))
-    assert table.loc[table["score"] == 0.29, "num_correct"].tolist() == [29]
-    assert table.loc[table["score"].isin([0.57, 0.58]), "num_correct"].tolist() == [57, 58]
 
 
 @pytest.mark.parametrize(("num_test", "correct"), [(872, 630), (7600, 5287), (8000, 2)])
@@ -135,11 +128,6 @@ def test_files_may_have_one_row_for_each_arm_in_any_format(tmp_path: Path) -> No
     assert tables[0]["num_train"].tolist() == [50] * 4
 
 
-def test_scores_are_computed_from_counts(tmp_path: Path) -> None:
-    text = "task,arm,num_correct,num_test\na,extra,3,4\na,test,4,4\n"
-    assert load_results(write(tmp_path, text))["score"].tolist() == [0.75, 1.0]
-
-
 @pytest.mark.parametrize("name", ["null", "NA", "None", "007"])
 def test_names_that_look_like_missing_numbers_are_texts(name: str, tmp_path: Path) -> None:
     text = f"task,method,num_train,extra,test\n{name},{name},NA,0.1,0.2\n{name},x,,0.1,0.3\n"
@@ -147,11 +135,6 @@ def test_names_that_look_like_missing_numbers_are_texts(name: str, tmp_path: Pat
     assert set(table["method"]) == {name, "x"}
     assert set(table["task"]) == {name}
     assert table["num_train"].isna().all()
-
-
-def test_doses_are_arms(tmp_path: Path) -> None:
-    table = load_results(write(tmp_path, "task,extra,test,mix-0.25,mix-.5\na,0.1,0.2,0.3,0.4\n"))
-    assert set(table["arm"]) == {"extra", "test", "mix-0.25", "mix-.5"}
 
 
 @pytest.mark.parametrize(
@@ -274,20 +257,6 @@ def test_published_accuracies_are_read_exactly(published: Path) -> None:
     assert (truncated != table["num_correct"].to_numpy(dtype=float)).sum() > 1000  # real data need rounding
 
 
-def test_stores_and_files_contain_controls(make_spec: Callable[..., Any], tmp_path: Path) -> None:
-    table = load_results(run(make_spec(methods=["toy.vote", "controls.null"])).store)
-    controls = dict(zip(table["method"], table["control"], strict=True))
-    assert controls == {"toy.vote": "", "controls.null": "negative"}
-    analyzed = configurations(table)
-    (method,) = analyzed.without_controls().configurations
-    (control,) = analyzed.controls().configurations
-    assert (method.cells[0], method.control) == ("toy.vote", "")
-    assert (control.cells[0], control.control) == ("controls.null", "negative")
-    table.to_csv(tmp_path / "scores.csv", index=False)
-    again = load_results(tmp_path / "scores.csv")
-    assert dict(zip(again["method"], again["control"], strict=True)) == controls
-
-
 def test_a_store_and_a_file_of_its_scores_give_the_same_table(make_spec: Callable[..., Any], tmp_path: Path) -> None:
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 3, "crossover": False}
     summary = run(make_spec(arms=["base", "extra", "test", {"mix": 0.25}], design=design))
@@ -315,15 +284,6 @@ def test_paired_scores_are_differences_within_a_trial() -> None:
     assert wide["bias"].tolist() == pytest.approx([0.3, -0.1])
     assert wide["mix-0.5 - extra"].tolist() == pytest.approx([0.2, 0.1])
     pd.testing.assert_frame_equal(tidy(wide, "here", ignore=["boost", "bias", "mix-0.5 - extra"]), table)
-
-
-def test_configurations_may_lack_sizes() -> None:
-    table = tidy(pd.DataFrame({"task": ["a", "b"], "extra": [0.1, 0.2], "test": [0.2, 0.2]}), "here")
-    analyzed = configurations(table)
-    assert analyzed.fixed == ""
-    assert analyzed.effects == ("bias",)
-    assert analyzed.configurations[0].cells == ("method",)
-    assert analyzed.configurations[0].scores["bias"] == {"a": pytest.approx([0.1]), "b": pytest.approx([0.0])}
 
 
 def test_measures_that_do_not_name_their_arm_are_refused_in_rows_with_several_arms() -> None:

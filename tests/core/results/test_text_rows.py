@@ -130,24 +130,6 @@ def test_a_single_run_of_each_arm_has_texts_as_subsamples() -> None:
     assert not any("unequal" in warning.lower() for warning in report.warnings)
 
 
-def test_scores_that_are_no_counts_are_averaged() -> None:
-    rng = np.random.default_rng(1)
-    rows = ROWS.drop(columns="correct").assign(score=rng.random(len(ROWS)), log_loss=rng.random(len(ROWS)))
-    table = read(rows)
-    assert table.results["score"].tolist() == pytest.approx(means(rows, "score"))
-    assert table.results["log_loss"].tolist() == pytest.approx(means(rows, "log_loss"))
-    assert table.results["num_correct"].isna().all()
-    (texts,) = analyze(rows, AnalysisOptions(["summary.texts"])).analyses
-    assert texts.tables[0].columns[1].unit == "change"
-
-
-def test_tasks_with_other_numbers_of_texts_are_averaged() -> None:
-    rows = pd.concat([make_rows(3, 20, ("mail",)), make_rows(3, 30, ("news",))])
-    assert set(read(rows).results["num_test"]) == {20, 30}
-    _, _, texts = analyze(rows).analyses
-    assert texts.tables[0].rows[0][3] == 50
-
-
 def test_repeated_answers_to_a_text_are_counted() -> None:
     rows = ROWS.assign(num_test=4, num_correct=3 * ROWS["correct"], score=0.75 * ROWS["correct"])
     table = read(rows.drop(columns="correct"))

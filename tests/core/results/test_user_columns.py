@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import io
 import re
-import shlex
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -69,11 +68,6 @@ def test_columns_of_arms_have_many_spellings(names: dict[str, str]) -> None:
     pd.testing.assert_frame_equal(tidy(WIDE.rename(columns=names), "here"), EXPECTED)
 
 
-def test_counts_of_each_arm_are_read() -> None:
-    counts = WIDE.assign(**{f"num_correct_{arm}": (WIDE[arm] * 100).round().astype(int) for arm in ("extra", "test")})
-    pd.testing.assert_frame_equal(tidy(counts.drop(columns=["extra", "test"]), "here"), EXPECTED)
-
-
 @pytest.mark.parametrize(
     ("write", "options"),
     [
@@ -115,15 +109,6 @@ def test_unknown_columns_are_refused(column: str) -> None:
     with pytest.raises(ResultsError, match=rf"is unknown: '{column}'(?s:.*):\n  --ignore {column}$"):
         tidy(table, "here")
     pd.testing.assert_frame_equal(tidy(table, "here", ignore=[column]), EXPECTED)
-
-
-def test_columns_whose_meaning_is_needed_are_listed_with_a_placeholder() -> None:
-    table = LONG.rename(columns={"task": "suite", "subsample": "no"}).assign(host="a")
-    with pytest.raises(ResultsError, match=r"no column 'task'(?s:.*)such as task, method") as caught:
-        tidy(table, "here")
-    assert shlex.join(caught.value.arguments) == "--map suite=MEANING --map no=MEANING --map host=MEANING"
-    results = tidy(table, "here", columns={"suite": "task", "no": "subsample"}, ignore=["host"])
-    pd.testing.assert_frame_equal(results, EXPECTED)
 
 
 def test_rows_of_arms_without_numbers_are_refused() -> None:
@@ -215,11 +200,6 @@ def long(**columns: Any) -> pd.DataFrame:
 def test_tables_that_would_change_a_verdict_silently_are_refused(table: pd.DataFrame, message: str) -> None:
     with pytest.raises(ResultsError, match=message):
         tidy_table(table, "here", TableOptions())
-
-
-def test_models_may_be_missing_for_methods_without_one() -> None:
-    table = wide(task=["a", "b"] * 2, method=["lsa", "lsa", "tapt", "tapt"], model=["", "", "bert", "bert"])
-    assert set(tidy_table(table, "here", TableOptions()).results["model"]) == {"", "bert"}
 
 
 OWN_NAMES = {"base": "none", "extra": "independent", "test": "transductive"}
