@@ -189,7 +189,7 @@ def test_sign_flips_can_stand_against_a_bias() -> None:
     verdict = judge(tasks, step=0.0001, region=0.0001)
     assert verdict.decision == "inconclusive"
     assert verdict.estimate.low == 0
-    assert "do not exclude it (p = 0.125)" in state(verdict)
+    assert "does not exclude it (p = 0.125)" in state(verdict)
 
 
 def test_equal_answers_bound_what_was_not_seen() -> None:

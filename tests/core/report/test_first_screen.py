@@ -143,7 +143,7 @@ What next? Report the extra scores. Their fits did not see the test texts, so th
 Biased? No. pca is equivalent.
 How large? -0.10 [-0.20, +0.10] points. The 90% interval is in brackets. Up to 0.50 points is negligible.
 Checked? No controls. The intervals assume that the 40 pairs of scores of a method are independent samples,
-    of which no part was analyzed before (otherwise: earlier=[NUMBER]); a table does not show this.
+    of which no part was analyzed before (otherwise, state `earlier`); a table does not show this.
 What next? Nothing. The bias is negligible.
 """,
     "methods": """

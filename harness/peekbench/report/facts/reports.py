@@ -280,7 +280,7 @@ def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "
         warnings=(*warnings, *report.warnings),
         figures=(*(figure for analysis in analyses for figure in analysis.figures), *report.figures),
         tables=(*(table for analysis in analyses for table in analysis.tables), *report.tables),
-        attachments={**_attachments(analyses), **report.attachments},
+        attachments={name: write for analysis in analyses for name, write in analysis.attachments.items()},
     )
 
 
@@ -323,19 +323,6 @@ def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict
         num_tasks = ceil(evidence.num_tasks * (number + settling.advice.subsamples) / supported)
     limited = Settling(None, room, is_limited_by_rows=True, num_tasks=num_tasks)
     return replace(verdict, evidence=replace(evidence, settling=limited))
-
-
-def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], None]]:
-    """Collect attachments; an analysis that runs with two sets of options attaches the same name twice."""
-    attachments: dict[str, Callable[[Path], None]] = {}
-    for analysis in analyses:
-        for name, write in analysis.attachments.items():
-            unique_name, number = name, 1
-            while unique_name in attachments:
-                number += 1
-                unique_name = f"{Path(name).stem}-{number}{Path(name).suffix}"
-            attachments[unique_name] = write
-    return attachments
 
 
 def read_content(report: Report, scores: Analyzed) -> RunContent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -79,49 +79,29 @@ def report_of_comparison(
     report = Report(
         name="comparison of " + ", ".join(run.name for run in runs),
         headline=run_words.describe_runs(len(methods), num_tasks, [str(run.path) for run in runs]),
-        warnings=(*_warnings(runs), *left_out, *_warn_of_data(runs, shared["task"].unique())),
-        provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
+        warnings=(*(f"{run.name}: {warning}" for run in runs for warning in run.warnings), *left_out),
+        provenance={run.name: str(run.path) for run in runs},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
         extension=extension,
         command=make(table),
     )
+    fingerprints = {(task, run.tasks[task]["fingerprint"]) for run in runs for task in run.tasks}
+    changed = [task for task in shared["task"].unique() if sum(task == name for name, _ in fingerprints) > 1]
+    if changed:
+        report = replace(report, warnings=(*report.warnings, run_words.warn_of_different_data(changed)))
     if not len(methods):
         raise ResultsError("all methods are controls, which are not ranked; name a run of other methods")
     seen = runs[0].scores.seen
     if len(runs) > 1:
         seen = Seen(read_looks(shared))
-    ranking = ask(find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))
+    of_tables = (run.columns for run in runs)
+    unit = next((columns for columns in of_tables if columns.region is not None or columns.not_like_accuracy), None)
+    ranking = ask(find_analysis("ranking"), shared.drop(columns=RUN), seen, unit)
     rows: RowName = "texts"
     if any(run.rows == "rows" for run in runs):
         rows = "rows"
     return add_analyses(report, [ranking], rows)
-
-
-def _warn_of_data(runs: Sequence[Compared], tasks: Iterable[str]) -> Iterator[str]:
-    """Yield a warning about tasks that have the same name in several runs, but different data."""
-    changed = [task for task in tasks if len({run.tasks[task]["fingerprint"] for run in runs if task in run.tasks}) > 1]
-    if changed:
-        yield run_words.warn_of_different_data(changed)
-
-
-def _describe_nothing_shared(column: str) -> str:
-    return f"the runs have no {column} in common; compare runs on the same {column}s"
-
-
-def _unit(runs: Sequence[Compared]) -> ColumnUse | None:
-    """Find the unit of scores in tables, if it is not that of accuracies."""
-    by_run = (run.columns for run in runs)
-    return next((columns for columns in by_run if columns.region is not None or columns.not_like_accuracy), None)
-
-
-def _columns(runs: Sequence[Compared]) -> dict[str, str]:
-    """Describe the columns of tables of scores, by run."""
-    return {f"columns of {run.name}": str(run.columns) for run in runs if run.columns}
-
-
-def _warnings(runs: Sequence[Compared]) -> tuple[str, ...]:
-    return tuple(f"{run.name}: {warning}" for run in runs for warning in run.warnings)
 
 
 def _keep_shared(joined: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -132,7 +112,7 @@ def _keep_shared(joined: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
         runs = joined.groupby(column, sort=False)[RUN].nunique()
         missing = [str(name) for name in runs.index[runs < num_runs]]
         if len(missing) == len(runs):
-            raise ResultsError(_describe_nothing_shared(column))
+            raise ResultsError(f"the runs have no {column} in common; compare runs on the same {column}s")
         if missing:
             warnings.append(run_words.warn_of_left_out(column, missing))
         joined = joined[~joined[column].isin(missing)]

@@ -159,11 +159,8 @@ def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
             reason += ", so the interval is extended to 0"
         reason += "; "
     elif evidence.is_extended:
-        tests = "sign flips of the trials, or a t test corrected for skewness,"
-        if evidence.failure_loss:
-            tests = "sign flips of the trials, or a t test that allows for skewness and for the stated failures,"
         p_value = format_cell(evidence.p_zero, "p_value")
-        reason = f"the interval is extended to 0, because {tests} do not exclude it (p = {p_value}); "
+        reason = f"the interval is extended to 0, because a second test does not exclude it (p = {p_value}); "
     if evidence.settling is None:
         return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
     return f"{reason}{_advise(evidence.settling)}"
@@ -183,23 +180,17 @@ def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
     Advice(subsamples=60, probability=0.8)
     """
     known = [settling for settling in needed if settling]
-    known = [settling for settling in known if settling.advice] or known
     if not known:
         return None
+    if advice := [settling.advice for settling in known if settling.advice]:
+        probabilities = (each.probability for each in advice if each.probability is not None)
+        return Settling(Advice(max(each.subsamples for each in advice), min(probabilities, default=None)))
     return Settling(
-        _largest([settling.advice for settling in known]),
+        None,
         max(settling.maximum for settling in known),
         any(settling.is_limited_by_rows for settling in known),
         max((settling.num_tasks for settling in known if settling.num_tasks is not None), default=None),
     )
-
-
-def _largest(numbers: Sequence[Advice | None]) -> Advice | None:
-    known = [advice for advice in numbers if advice]
-    if len(known) < len(numbers):
-        return None
-    probabilities = (advice.probability for advice in known if advice.probability is not None)
-    return Advice(max(advice.subsamples for advice in known), min(probabilities, default=None))
 
 
 def _state_chance(advice: Advice) -> str:

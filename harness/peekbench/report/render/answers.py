@@ -126,12 +126,9 @@ def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> Iterator[str]:
         noun = "subsamples, each averaged over tasks,"
     numbers = [facts.num_shared or facts.num_trials for facts in evidence]
     units = f"{' to '.join(f'{number:,}' for number in dict.fromkeys((min(numbers), max(numbers))))} {noun}"
-    looks = ""
+    looks = ", of which no part was analyzed before (otherwise, state `earlier`)"
     if extension.earlier[:-1]:
         looks = f" and were analyzed before at {list_numbers(extension.earlier[:-1])} subsamples per task only"
-    elif extension.earlier:
-        option = {"": "earlier=[NUMBER]"}.get(extension.command, "--earlier NUMBER")
-        looks = f", of which no part was analyzed before (otherwise: {option})"
     yield f"The intervals assume that the {units} are independent samples{looks}; a table does not show this."
     if is_shared:
         yield SHARED_DRAWS

@@ -5,7 +5,6 @@ A format is one file, which walks the blocks of `lay_out`; `files` lists it. Tex
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeAlias
@@ -282,8 +281,6 @@ def _define_accuracy(report: Report, verdicts: Sequence[Verdict]) -> str:
 
 
 CONTROLS = "Controls: methods whose bias is known in advance, which check this run"
-WITHIN_REGION = ("equivalent", "no signal")
-"""Decisions whose interval lies within the region."""
 
 
 def explain_decisions(verdicts: Sequence[Verdict]) -> str:
@@ -303,15 +300,12 @@ def explain_decisions(verdicts: Sequence[Verdict]) -> str:
 
 
 def _name_levels(verdicts: Sequence[Verdict]) -> str:
-    known = [verdict for verdict in verdicts if not math.isnan(verdict.family.level)]
-    levels = {f"{verdict.family.level:.0%}" for verdict in known if verdict.decision not in WITHIN_REGION}
-    within = {f"{verdict.family.level:.0%}" for verdict in known if verdict.decision in WITHIN_REGION} - levels
-    if not levels:
-        levels, within = within, set()
-    if len(levels) != 1:
+    """Name the level of the intervals, which is lower where a bias is equivalent to zero."""
+    levels = {f"{verdict.family.level:.0%}" for verdict in verdicts if verdict.family.level > 0}
+    level, *shorter = [*sorted(levels, reverse=True), ""]
+    if not levels or len(levels) > 2:
         return ""
-    shorter = "".join(f", {level} where equivalent" for level in within)
-    return f"{levels.pop()} intervals{shorter}. "
+    return f"{level} intervals{''.join(f', {other} where equivalent' for other in shorter[:-1])}. "
 
 
 def basis_of(verdict: Verdict) -> str:

@@ -172,16 +172,6 @@ def name_decision(verdict: Verdict) -> str:
     return f"{verdict.decision} on these {verdict.rows}"
 
 
-def generalize_briefly(verdict: Verdict) -> str:
-    """Return whether a decision on these texts holds for others, in a clause; empty if there is none."""
-    fixed = fixed_texts_of(verdict)
-    if fixed is None or verdict.decision == "inconclusive":
-        return ""
-    if fixed.decision == verdict.decision:
-        return f", also for other {verdict.rows} of this kind"
-    return f" on these {verdict.rows}; for others, this is unknown"
-
-
 def generalize(verdict: Verdict) -> str:
     """Return a sentence on other texts, with their interval; empty unless all trials test the same texts."""
     fixed, rows = fixed_texts_of(verdict), verdict.rows

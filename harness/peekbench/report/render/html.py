@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from itertools import takewhile
 from pathlib import Path
 
 import yaml
@@ -69,7 +68,6 @@ LIMITS = {
 }
 MAX_PARTS = 250  # distributions or curves of a drawing, which are 0.3 MB
 MARGIN = 0.04  # share of the length of an axis, on either side
-KEY_UNITS: tuple[Unit, ...] = ("text", "count")  # units of columns that can identify a row
 TOO_LARGE = "This drawing is too large for this page; the report formats svg and png have it (report.formats)."
 
 
@@ -118,7 +116,6 @@ def _make_environment() -> Environment:
         format_signed=format_signed,
         pluralize=pluralize,
         cell_number=cell_number,
-        count_key_columns=count_key_columns,
         name_heading=name_heading,
         name_parts=NAME_PARTS.split,
         plots=_make_plots,
@@ -165,15 +162,6 @@ def cell_number(cell: Cell) -> float | None:
     if isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
         return None
     return cell
-
-
-def count_key_columns(table: Table) -> int:
-    """Return the number of leading columns that identify a row: as many texts and counts as tell the rows apart."""
-    num_candidates = len(list(takewhile(lambda column: column.unit in KEY_UNITS, table.columns)))
-    for number in range(1, num_candidates + 1):
-        if len({row[:number] for row in table.rows}) == len(table.rows):
-            return number
-    return 1
 
 
 def _draw(figure: Figure, renderer: Renderer) -> str:

@@ -29,7 +29,7 @@ from peekbench.records.verdicts import (
     Verdict,
 )
 from peekbench.report.render.advice import explain_inconclusive
-from peekbench.report.render.fixed_texts import generalize, generalize_briefly
+from peekbench.report.render.fixed_texts import generalize
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,6 @@ def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     evidence, text = lead.evidence, fill(_claim_briefly(lead), lead)
     if isinstance(evidence, TrialEvidence) and _are_failures_open(lead, evidence):
         text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
-    text += generalize_briefly(lead)
     if isinstance(evidence, TrialEvidence) and (scores := _list_scores(evidence, lead.unit)):
         if _name_score(lead) not in text:
             scores = f"{_name_score(lead)}: {scores}"
@@ -352,18 +351,15 @@ def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
 
 
 def _state_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
-    """Return a sentence on failures of fits that the trials can have missed; empty if no verdict depends on them."""
-    if math.isnan(evidence.tolerated_loss):
+    """State how much failures of fits that the trials can have missed may cost; empty if no verdict depends on it."""
+    is_open = _are_failures_open(verdict, evidence)
+    if math.isnan(evidence.tolerated_loss) or (verdict.decision == "inconclusive" and not is_open):
         return ""
     missed = f"Failures in up to {evidence.unseen_share:.1%} of trials can remain unseen;"
     loss = format_size(evidence.tolerated_loss, verdict.unit)
-    if verdict.decision == "inconclusive":
-        if not _are_failures_open(verdict, evidence):
-            return ""
+    if is_open:
         needed = format_size(_required_loss(verdict, evidence), verdict.unit)
         return f"{missed} the bias is negligible if each costs at most {loss}, but a verdict must hold for {needed}."
-    if verdict.unit == "difference" and evidence.tolerated_loss >= 1:
-        return f"{missed} the verdict holds whatever they cost."
     return f"{missed} the verdict holds if each costs at most {loss}."
 
 

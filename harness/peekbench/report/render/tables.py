@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peekbench.data.overlap import MAX_CHARACTERS
 from peekbench.data.preflight import majority_share
 from peekbench.data.texts import SIMILARITY
-from peekbench.records.data import Split
 from peekbench.records.report import Cell, Column, MethodFacts, Table
 from peekbench.records.runs import StoredMethod
 from peekbench.records.verdicts import Unit
@@ -46,35 +45,18 @@ def data_tables(tasks: Descriptions) -> list[Table]:
 
 
 def task_table(tasks: Descriptions) -> Table:
-    """Return a table with the size, classes, version and fingerprint of each task."""
-    splits = _splits_of(tasks)
-    counts = ("rows", *(f"{split} split" for split in splits), "groups", "classes", "smallest class", "largest class")
-    units: dict[str, Unit] = {"task": "text", **dict.fromkeys(counts, "count"), "majority": "fraction"}
-    units |= dict.fromkeys(("dropped rows", "version", "fingerprint"), "text")
+    """Tabulate the size, classes, version and fingerprint of each task."""
+    units: Units = {
+        "task": "text", "rows": "count", "groups": "count", "classes": "count", "majority": "fraction",
+        "version": "text", "fingerprint": "text",
+    }  # fmt: skip
     rows = [
-        (name, data["rows"], *(data["splits"].get(split, {}).get("rows") for split in splits), data.get("groups"),
-         len(data["class_names"]) or None, min(data["class_counts"], default=None),
-         max(data["class_counts"], default=None), majority_share(data),
-         ", ".join(f"{number:,} {reason}" for reason, number in data["details"].get("dropped", {}).items() if number),
+        (name, data["rows"], data.get("groups"), len(data["class_names"]) or None, majority_share(data),
          str(data["details"].get("version") or data["details"].get("revision", "")[:12]), data["fingerprint"][:12])
         for name, data in tasks.items()
     ]  # fmt: skip
-    note = "The JSON report describes each task and the source of its data."
-    if any(data["kind"] == "classification" for data in tasks.values()):
-        where = "Majority: accuracy of always predicting the largest class"
-        if splits:
-            where += " of the test split"
-        note = f"{where}. {note}"
-    if any(data["kind"] == "multilabel" for data in tasks.values()):
-        note = f"Accuracy: share of the texts with exactly the right labels (subset accuracy). {note}"
+    note = "Majority: accuracy of always predicting the largest class. The JSON report describes each task in full."
     return _make_table("Tasks", units, rows, note)
-
-
-def _splits_of(described: Descriptions) -> list[str]:
-    """Return the official splits; none if no task has them."""
-    if not any(description["splits"] for description in described.values()):
-        return []
-    return list(get_args(Split))
 
 
 def describe_methods(spec: ExperimentSpec, stored: Mapping[str, StoredMethod]) -> tuple[MethodFacts, ...]:
