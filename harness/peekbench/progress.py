@@ -177,6 +177,7 @@ class LineProgress(Display):
     def run_started(self, run: RunStarted) -> None:
         """Show the size of the run."""
         super().run_started(run)
+        self._last = self._last_trial = time.monotonic()  # what was prepared before counts as no wait for a trial
         self.note(f"{run.name}: {pluralize(run.planned, 'trial')}, {run.stored:,} already done")
 
     def show_capacity(self, capacity: Capacity) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,10 +22,12 @@ from filelock import FileLock
 
 from peekbench import DataError
 from peekbench.cache import describe_file, is_unchanged, read_cached, write_cached
+from peekbench.formatting import duration
 from peekbench_lm.extras import check_extra
 from peekbench_lm.options import Kind
 
 BUILTIN_PREFIX = "builtin:"
+SECONDS_BETWEEN_LINES = 30.0  # about the progress of a training
 DESCRIPTION = "description.json"  # name of the file that describes a built-in model
 FILES = "files.json"  # name of the file that describes the other files, to notice changes
 
@@ -112,6 +116,7 @@ def build_once(folder: Path, model: str, build: Callable[[Path], dict[str, Any]]
     """
     if _is_complete(folder):
         return folder
+    started = time.monotonic()
     work = folder.with_name(f"{folder.name}.unfinished")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -119,6 +124,7 @@ def build_once(folder: Path, model: str, build: Callable[[Path], dict[str, Any]]
             if _is_complete(folder):
                 return folder
             shutil.rmtree(work, ignore_errors=True)  # a process that was killed left it
+            show_stage(model, "preparing the model, once for this machine")
             try:
                 _build(folder, work, build)
             finally:
@@ -128,7 +134,50 @@ def build_once(folder: Path, model: str, build: Callable[[Path], dict[str, Any]]
             f"model {model}: {error.filename or folder}: {error.strerror or error}; models are saved in the cache; "
             "make it writable, or set PEEKBENCH_CACHE to another folder"
         ) from error
+    show_stage(model, f"prepared in {duration(time.monotonic() - started)}, kept in {folder}")
     return folder
+
+
+def show_stage(model: str, stage: str) -> None:
+    """Print on the standard error what goes on.
+
+    Parameters
+    ----------
+    model
+        Name of the model in the spec.
+    stage
+        What goes on.
+    """
+    print(f"{model}: {stage}", file=sys.stderr, flush=True)
+
+
+class TrainingLines:
+    """Prints every half minute how far the training of a model is.
+
+    Parameters
+    ----------
+    model
+        Name of the model in the spec.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._started = self._last = time.monotonic()
+
+    def __call__(self, share: float) -> None:
+        """Print a line if the last one is old.
+
+        Parameters
+        ----------
+        share
+            Share of the training that is done, above 0.
+        """
+        now = time.monotonic()
+        if now - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = now
+            seconds = now - self._started
+            left = seconds / share - seconds
+            show_stage(self._model, f"training, {share:.0%} after {duration(seconds)}, about {duration(left)} left")
 
 
 def find_builtin(name: str) -> BuiltinModel:

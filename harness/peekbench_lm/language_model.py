@@ -21,7 +21,7 @@ from peekbench_lm.layout import Part, Step
 from peekbench_lm.loading import AutocastLinear, load_network, quiet_transformers
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import Kind, WeightMode
-from peekbench_lm.tokenizer import check_mask, load_tokenizer, model_kind
+from peekbench_lm.tokenizer import load_tokenizer, model_kind
 
 ADAPTER_MARK = "lora_"
 """Text that the names of all adapter weights contain."""
@@ -99,7 +99,6 @@ class LanguageModel(PackedNetwork):
         self.kind: Kind = model_kind(folder)
         """Training objective of the model."""
         tokenizer = load_tokenizer(folder)
-        check_mask(folder, self.kind, tokenizer)
         self.supports_trees: bool | None = None
         """Whether the model computes trees of continuations; None before the first check."""
         self._has_linear_head = False

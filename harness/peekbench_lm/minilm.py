@@ -21,6 +21,7 @@ from transformers import BertForMaskedLM
 from peekbench import DataError
 from peekbench.records import FloatArray
 from peekbench_lm import corpus
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, TrainingLines
 from peekbench_lm.devices import deterministic
 from peekbench_lm.extras import explain_missing
 from peekbench_lm.language_model import LanguageModel
@@ -148,7 +149,8 @@ def train_minilm_mlm(name: str, folder: Path, source: Path) -> dict[str, Any]:
         for stage, (recipe, part) in enumerate(stages):
             for weight in model.body.parameters():
                 weight.requires_grad_(recipe is not HEAD_RECIPE)
-            result = pretrain(model, part, recipe, MASK_PROBABILITY, seed=stage)
+            report = TrainingLines(f"{BUILTIN_PREFIX}{name}, part {stage + 1} of {len(stages)}")
+            result = pretrain(model, part, recipe, MASK_PROBABILITY, seed=stage, report=report)
         loss = mean_loss(model, held_out_texts, MASK_PROBABILITY, seed=0)
         model.network.save_pretrained(folder)
     return {

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from peekbench_lm import corpus
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, TrainingLines
 from peekbench_lm.devices import deterministic
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.loading import quiet_transformers
@@ -180,7 +181,8 @@ def train_nano_model(name: str, folder: Path, source: Path | None = None) -> dic
                 [*_join_paragraphs([texts[row] for row in sorted(rows)], context_length)] for rows in parts
             )
         recipe = Recipe(EPOCHS, options.batch_size, LEARNING_RATE, "linear", 0.01, 1.0, warmup=0.05)
-        result = pretrain(model, encode(tokenizer, training, context_length), recipe, MASK_PROBABILITY, seed=0)
+        encoded, report = encode(tokenizer, training, context_length), TrainingLines(BUILTIN_PREFIX + name)
+        result = pretrain(model, encoded, recipe, MASK_PROBABILITY, 0, report)
         loss = mean_loss(model, encode(tokenizer, held_out, context_length), MASK_PROBABILITY, seed=0)
         model.network.save_pretrained(folder)
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -31,6 +31,7 @@ def pretrain(
     recipe: Recipe,
     mask_probability: float,
     seed: int,
+    report: Callable[[float], None] = lambda _: None,
 ) -> TrainingResult:
     """Train on texts with the objective of the model. Each epoch draws new masks (Devlin et al. 2019, Liu et al. 2019).
 
@@ -46,13 +47,15 @@ def pretrain(
         Fraction of tokens that a masked model predicts.
     seed
         Seed of order, masks and dropout.
+    report
+        Receives the share of the steps that are done, after each.
     """
     num_steps = recipe.epochs * -(-len(texts) // recipe.batch_size)
     batches = (
         _make_batches(model, texts, recipe.batch_size, mask_probability, seed_for(seed, "epoch", epoch))
         for epoch in range(recipe.epochs)
     )
-    return train(model, [model.network], Epochs(batches, num_steps), recipe, seed_for(seed, "dropout"))
+    return train(model, [model.network], Epochs(batches, num_steps), recipe, seed_for(seed, "dropout"), report)
 
 
 @torch.no_grad()

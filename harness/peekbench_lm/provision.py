@@ -18,7 +18,7 @@ from peekbench_lm.extras import check_extra
 from peekbench_lm.memory import estimate_memory
 from peekbench_lm.model_files import describe_model, find_model, is_gguf, is_path, pin_model, read_pooler
 from peekbench_lm.options import Kind, LanguageModelOptions, ModelOptions, Requirement
-from peekbench_lm.tokenizer import check_mask, encode_whole, load_tokenizer, model_kind
+from peekbench_lm.tokenizer import encode_whole, load_tokenizer, model_kind
 
 EXAMPLES: Mapping[Kind, str] = {"masked": "builtin:bert-nano", "causal": "builtin:gpt2-nano"}
 REQUIRED_KINDS: Mapping[Requirement, Kind] = {
@@ -99,7 +99,6 @@ def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str,
     folder = find_model(options.model, options.revision, folders).path
     check_weights(folder)
     kind, tokenizer = model_kind(folder), load_tokenizer(folder)
-    check_mask(folder, kind, tokenizer)
     check_requirement(options.model, kind, options.requirement, tokenizer)
     if options.requirement == "pooler":
         read_pooler(folder)

@@ -93,14 +93,6 @@ def encode_whole(tokenizer: Any, texts: Inputs) -> list[list[int]]:
             "whole text; choose a model with one, such as gpt2"
         )
     texts = list(texts)
-    for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"the text {_quote(text)} contains a lone surrogate, which no tokenizer encodes; remove it from the "
-                "data"
-            ) from error
     with one_thread():
         encoded = tokenizer(
             texts, add_special_tokens=False, split_special_tokens=True, return_attention_mask=False, verbose=False
@@ -118,15 +110,6 @@ def encode_whole(tokenizer: Any, texts: Inputs) -> list[list[int]]:
 
 def _quote(text: str) -> str:
     return shorten(ascii(text), MAX_SHOWN)
-
-
-def check_mask(folder: Path, kind: Kind, tokenizer: Any) -> None:
-    """Refuse a model that fills in masked tokens, and whose tokenizer has no mask."""
-    if kind == "masked" and tokenizer.mask_token_id is None:
-        raise DataError(
-            f"{folder}: the tokenizer has no mask token; write `mask_token` in tokenizer_config.json, such as "
-            '`"mask_token": "[MASK]"`, or choose a causal model'
-        )
 
 
 def context_limit(tokenizer: Any, folder: Path, requested: int, first_position: int = 0) -> int:

@@ -150,6 +150,7 @@ def train(
     epochs: Epochs,
     recipe: Recipe,
     seed: int,
+    report: Callable[[float], None] = lambda _: None,
 ) -> TrainingResult:
     """Train the trainable weights of some modules.
 
@@ -165,6 +166,8 @@ def train(
         Hyperparameters.
     seed
         Seed of the dropout masks.
+    report
+        Receives the share of the steps that are done, after each.
 
     Raises
     ------
@@ -188,6 +191,7 @@ def train(
             optimizer.step()
             result.num_steps += 1
             result.num_tokens += batch.step.num_tokens
+            report(result.num_steps / epochs.num_steps)
         result.losses.append(total.item() / max(1, sum(batch.num_targets for batch in batches)))
     optimizer.zero_grad()
     result.seconds = time.perf_counter() - started

@@ -21,7 +21,7 @@ from peekbench import DataError, Folders
 from peekbench_docstrings.recipes import RECIPES
 from peekbench_finetune.options import Tapt
 from peekbench_lm import builtin_models, corpus, minilm, nano
-from peekbench_lm.builtin_models import build_model
+from peekbench_lm.builtin_models import TrainingLines, build_model
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.minilm import train_minilm_mlm, unigram_log_probabilities
 from peekbench_lm.model_files import describe_model, find_model
@@ -75,6 +75,19 @@ def test_equal_texts_give_equal_tokenizers(kind: Kind) -> None:
     tokenizers = [train_tokenizer(kind, SENTENCES, 400) for _ in range(6)]
     assert len({tokenizer.backend_tokenizer.to_str() for tokenizer in tokenizers}) == 1
     assert tokenizers[0].decode(tokenizers[0]("the engine")["input_ids"], skip_special_tokens=True) == "the engine"
+
+
+def test_the_progress_of_a_training_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    now = [0.0]
+    monkeypatch.setattr(builtin_models.time, "monotonic", lambda: now[0])
+    report = TrainingLines("builtin:bert-nano")
+    for seconds, share in ((20, 0.1), (40, 0.25), (60, 0.5), (80, 0.8)):
+        now[0] = seconds
+        report(share)
+    assert capsys.readouterr().err.splitlines() == [
+        "builtin:bert-nano: training, 25% after 40 s, about 2 min 00 s left",
+        "builtin:bert-nano: training, 80% after 80 s, about 20 s left",
+    ]
 
 
 def test_a_built_in_model_that_has_changed_is_built_again(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import needs_torch  # noqa: F401
 import pytest
 import torch
+import yaml
+from small_models import save_model
 
 from peekbench.cache import CACHE_VARIABLE
+from peekbench.cli.plan import plan
 from peekbench.store.differences import Identity, files_of, find_differences
 from peekbench_finetune.options import Tapt
 from peekbench_lm import precision, provision
@@ -67,3 +71,16 @@ def test_machines_of_a_run_have_the_same_precision(monkeypatch: pytest.MonkeyPat
     assert difference.change == "method tapt: precision: fp32 instead of bf16"
     fixed = options.model_copy(update={"precision": "fp32"})
     assert provision.describe_precision(fixed, fixed) == {}
+
+
+def test_a_plan_states_the_precision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    time_as(27.0, monkeypatch)
+    options = {"model": str(save_model("bert", tmp_path / "bert")), "context_length": 16}
+    methods = [{"use": "finetune.tapt", "name": "tapt", "options": options}]
+    design = {"num_train": 8, "num_test": 4, "num_subsamples": 1}
+    raw = {"name": "small", "seed": 1, "tasks": ["toy.words"], "methods": methods, "design": design}
+    raw["executor"] = {"use": "local", "options": {"in_process": True}}
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(raw))
+    plan(str(path))
+    assert "tapt: trained in fp32 (precision: auto, as timed on this machine)" in capsys.readouterr().out

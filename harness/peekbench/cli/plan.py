@@ -110,6 +110,9 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
         echo(f"a pilot trial failed: {failure.trial}: {error}", err=True)
     for (method, num_train, num_test), seconds in pilot.seconds.items():
         echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s per trial")
+    for method, facts in pilot.facts.items():
+        if "precision" in facts:
+            echo(f"  {method}: trained in {facts['precision']} (precision: auto, as timed on this machine)")
     for method in failed:
         echo(f"  {method}: time unknown, because its pilot failed")
     return pilot
@@ -125,4 +128,6 @@ def describe_forecast(forecast: Forecast, pilot: Pilot) -> list[str]:
     basis = f"  measured on this machine: {pluralize(len(pilot.seconds), 'pilot trial')} with one worker"
     if pilot.start:
         basis += f", {pilot.start:.1f} s to start a worker"
+    if pilot.preparation >= 1:
+        basis += f"; {duration(pilot.preparation)} to prepare models and files, once for this machine"
     return [line, basis]

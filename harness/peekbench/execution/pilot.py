@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class Pilot:
     """Failed trials."""
     variances: Mapping[Key, float] = field(default_factory=dict)
     """Variance of the bias between divisions into folds, see `variance_of_bias`; nothing without folds."""
+    preparation: float = 0.0
+    """Seconds of what is prepared once before all trials, such as downloads and models."""
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What was prepared for each method, as its plugin describes it."""
 
     @property
     def start(self) -> float:
@@ -115,7 +119,9 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     PeekbenchError
         If what a method needs is unavailable, or another machine differs from this one, as in a run.
     """
+    started = time.monotonic()
     facts = prefetch_methods(spec, note)
+    preparation = time.monotonic() - started
     work = PilotWork(spec, identify(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
@@ -139,7 +145,8 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
                     first[method] = outcome.seconds
     failed = {failure.trial.method for failure in failures}
     seconds = {key: number for key, number in seconds.items() if key[0] not in failed}
-    return Pilot(seconds, first, tuple(failures), {key: variances[key] for key in seconds if key in variances})
+    variances = {key: variances[key] for key in seconds if key in variances}
+    return Pilot(seconds, first, tuple(failures), variances, preparation, facts)
 
 
 def variance_of_bias(result: TrialResult) -> float:
