@@ -86,7 +86,7 @@ def test_the_progress_of_a_training_is_printed(monkeypatch: pytest.MonkeyPatch, 
         report(share)
     assert capsys.readouterr().err.splitlines() == [
         "builtin:bert-nano: training, 25% after 40 s, about 2 min 00 s left",
-        "builtin:bert-nano: training, 80% after 80 s, about 20 s left",
+        "builtin:bert-nano: training, 80% after 1 min 20 s, about 20 s left",
     ]
 
 
