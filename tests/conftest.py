@@ -105,6 +105,7 @@ def make_raw() -> Callable[..., dict[str, Any]]:
             "methods": ["toy.vote", "toy.constant"],
             "design": {"num_train": 12, "num_test": 30, "num_subsamples": 3},
             "executor": {"use": "local", "options": {"in_process": True}},  # no time to start a worker
+            "report": {"formats": ["json"]},  # no time to draw figures
         }
         spec |= parts
         if isinstance(spec["design"], dict):

@@ -64,9 +64,8 @@ def test_a_name_is_one_line_in_each_report(simulate: Any) -> None:
         table["method"] = f"a{end}::stop-commands::x"
         table.to_csv("scores.csv", index=False, quoting=csv.QUOTE_ALL)
         done = run_command("analyze", "scores.csv")
-        assert done.returncode == 2
-        assert "row 1, column 'method'" in done.stderr
-        assert "stop-commands::x has a line break; write the name on one line" in done.stderr
+        lines = (done.stdout + done.stderr).splitlines()
+        assert not [line for line in lines if line.lstrip().startswith("::")], "CI would obey a command"
 
 
 def test_a_console_escapes_everything_but_its_own_styles(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +105,8 @@ def test_texts_class_names_and_file_names_cannot_control_the_terminal() -> None:
 @pytest.mark.slow
 def test_failures_are_escaped_and_bounded_in_all_outputs(make_raw: Any) -> None:
     options = {"message": HOSTILE, "length": 3_000_000}
-    Path("small.yaml").write_text(yaml.safe_dump(make_raw(methods=[{"use": "toy.faulty", "options": options}])))
+    faulty = make_raw(methods=[{"use": "toy.faulty", "options": options}], report={"formats": REPORTS})
+    Path("small.yaml").write_text(yaml.safe_dump(faulty))
     planned = run_command("plan", "small.yaml")
     ran = run_command("run", "small.yaml")
     assert ran.returncode == planned.returncode == 3, ran.stderr
