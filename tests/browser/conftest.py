@@ -106,9 +106,3 @@ def write_page(folder: Path, **sizes: int) -> Path:
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the address of the report's file."""
     return write_page(tmp_path_factory.mktemp("report")).as_uri()
-
-
-@pytest.fixture
-def large_page(tmp_path: Path) -> Path:
-    """Return the file of a report on 40 methods and 30 tasks."""
-    return write_page(tmp_path, tasks=30, methods=40, subsamples=3)

@@ -85,29 +85,9 @@ FAINT = (
 }
 """
 )
+
+
 # Marks of the plots on the first screen with a contrast below 3:1 to the page or to the region, for any decision.
-FAINT_MARKS = (
-    """(tones) => {"""
-    + CONTRAST
-    + """
-  const faint = [];
-  for (const row of document.querySelectorAll("#verdicts .plot > ol > li")) for (const tone of tones) {
-    row.className = tone;
-    const region = getComputedStyle(row.querySelector(".region")).fill;
-    for (const mark of row.querySelectorAll("summary svg.interval > :not(.grid)")) {
-      const style = getComputedStyle(mark);
-      for (const behind of [background(mark), region]) {
-        const ratio = contrast(mark.matches("circle") ? style.fill : style.stroke, behind);
-        if (ratio < 3) faint.push([ratio.toFixed(2), tone, mark.outerHTML.slice(0, 80)]);
-      }
-    }
-  }
-  return faint;
-}
-"""
-)
-
-
 @pytest.fixture
 def open_page(browser: Browser, address: str) -> Iterator[Open]:
     """Return a function that opens the report; at the end, check for errors and network requests."""
@@ -158,16 +138,6 @@ def test_all_text_has_enough_contrast(scheme: Scheme, open_page: Open) -> None:
     assert (sum(map(int, dark.removeprefix("rgb(").rstrip(")").split(","))) < 100) == (scheme == "dark")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_marks_of_plots_have_enough_contrast(scheme: Scheme, open_page: Open) -> None:
-    from peekbench.report.render.html import MARKS, TONES
-
-    page, tones = open_page(1280, scheme), [TONES.get(decision, decision.replace(" ", "-")) for decision in MARKS]
-    assert page.evaluate(FAINT_MARKS, tones) == []
-    unfold(page)  # which changes the background
-    assert page.evaluate(FAINT_MARKS, tones) == []
-
-
 def by_task(page: Page) -> Any:
     unfold(page)
     return page.locator("#tables details.table", has=page.get_by_role("heading", name="Scores, boost and bias by task"))
@@ -202,39 +172,6 @@ def test_numbers_sort_as_numbers(open_page: Open) -> None:
     assert section.locator("th[aria-sort]:not([aria-sort=none])").count() == 0
 
 
-def test_the_initial_order_of_a_ranked_table_is_marked(open_page: Open) -> None:
-    page = open_page()
-    section = page.locator("#tables details.table", has=page.get_by_role("heading", name="Leaderboard"))
-    before = column(section, "extra")
-    assert before == sorted(before, key=lambda value: -float(value or "nan"))
-
-    def marked() -> dict[str, str]:
-        headings = section.locator("thead th:not([aria-sort=none])")
-        pairs: list[tuple[str, str]] = headings.evaluate_all("all => all.map(th => [th.textContent, th.ariaSort])")
-        return dict(pairs)
-
-    assert marked() == {"extra": "descending"}
-    clicks = ["extra", "extra", "method", "method", "method"]
-    orders = [("extra", "ascending"), ("extra", "descending"), ("method", "ascending"), ("method", "descending"),
-              ("extra", "descending")]  # fmt: skip
-    for name, (sorted_by, order) in zip(clicks, orders, strict=True):
-        section.get_by_role("columnheader", name=name, exact=True).get_by_role("button").click()
-        assert marked() == {sorted_by: order}
-        assert (column(section, "extra") == before) == ((sorted_by, order) == ("extra", "descending"))
-
-
-def test_texts_sort_in_natural_order_and_unknown_values_are_last(open_page: Open) -> None:
-    page = open_page()
-    section = by_task(page)
-    section.get_by_role("columnheader", name="task", exact=True).get_by_role("button").click()
-    tasks = [task for task in dict.fromkeys(column(section, "task")) if task and task.startswith("task")]
-    assert tasks == [f"task{number}" for number in range(23)]
-    losses = page.locator("#methods > details.table")
-    for _ in range(2):
-        losses.get_by_role("columnheader", name="extra", exact=True).get_by_role("button").click()
-        assert column(losses, "extra")[-10:] == ["-"] * 10
-
-
 def test_rows_are_filtered_by_words_and_by_choices(open_page: Open) -> None:
     page = open_page()
     section = by_task(page)
@@ -253,35 +190,6 @@ def test_rows_are_filtered_by_words_and_by_choices(open_page: Open) -> None:
     assert column(section, "task") == []
     choices = section.get_by_role("combobox", name=re.compile("^task, ")).locator("option").all_text_contents()
     assert any("<img src=x onerror" in choice for choice in choices), "names are escaped in choices"
-
-
-def test_methods_are_sorted_and_filtered(open_page: Open) -> None:
-    page = open_page()
-    rows, numbers = page.locator("#verdicts .plot").first.locator("li:not([hidden]) > details > summary"), ".numbers"
-    read = "(rows, part) => rows.map((row) => Number(row.querySelector(part).dataset.v))"
-    before = rows.evaluate_all(read, numbers)
-    assert len(before) == 10
-    order = page.get_by_role("combobox", name="Order of methods")
-    for choice, is_reverse in (("largest first", True), ("smallest first", False)):
-        order.select_option(label=choice)
-        assert rows.evaluate_all(read, numbers) == sorted(before, reverse=is_reverse)
-    order.select_option(label="by name")
-    assert rows.locator("h3").all_text_contents()[-2:] == ["method-5", "method-6"]
-    order.select_option(label="in the order of the report")
-    assert rows.evaluate_all(read, numbers) == before
-    page.get_by_role("combobox", name=re.compile("^verdict, ")).select_option(label="biased up")
-    decisions = rows.locator(".badge").all_text_contents()
-    assert 0 < len(decisions) < 10 and all("biased up" in decision for decision in decisions)
-    page.get_by_role("searchbox", name="Filter methods of verdicts").fill("METHOD-6")
-    assert rows.locator("h3").all_text_contents() == ["method-6"]
-
-
-def test_a_page_of_40_methods_and_30_tasks_is_small_and_fits_a_phone(browser: Browser, large_page: Path) -> None:
-    assert large_page.stat().st_size < 2_000_000
-    page = browser.new_page(viewport={"width": 390, "height": 900})
-    page.goto(large_page.as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.close()
 
 
 def test_the_page_works_with_the_keyboard(open_page: Open) -> None:
@@ -304,26 +212,6 @@ def test_the_page_works_with_the_keyboard(open_page: Open) -> None:
     row.locator("summary").focus()
     page.keyboard.press("Enter")
     assert row.get_attribute("open") is not None
-
-
-def test_print_shows_all_parts(open_page: Open) -> None:
-    page = open_page()
-    page.emulate_media(media="print", color_scheme="dark")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("details:not([open])").count() == 0
-    assert not page.locator("nav").is_visible()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflow") == "visible"
-    SCREENSHOTS.mkdir(exist_ok=True)
-    page.pdf(path=SCREENSHOTS / "report.pdf", format="A4")
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.locator(".plot li details[open]").count() == 0
-
-
-def test_a_link_opens_the_folded_part(open_page: Open) -> None:
-    page = open_page()
-    page.evaluate("location.hash = 'verdict-1-1-2'")
-    page.wait_for_selector("#verdict-1-1-2 > details[open]")
 
 
 def test_the_policy_forbids_requests_and_other_scripts(browser: Browser, address: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -25,15 +24,6 @@ def test_a_file_replaces_a_link_and_never_follows_it(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["report.html"]
 
 
-def test_temporary_names_are_unpredictable(tmp_path: Path) -> None:
-    names = set()
-    for _ in range(5):
-        with atomic_write(tmp_path / "file") as temporary:
-            names.add(temporary.parent.name)
-            temporary.touch()
-    assert len(names) == 5
-
-
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_nothing_is_left_after_a_failure(tmp_path: Path, error: BaseException) -> None:
     target = tmp_path / "file"
@@ -43,21 +33,6 @@ def test_nothing_is_left_after_a_failure(tmp_path: Path, error: BaseException) -
         raise error
     assert target.read_text() == "before"
     assert list(tmp_path.iterdir()) == [target]
-
-
-def test_files_have_the_permissions_of_other_new_files(tmp_path: Path) -> None:
-    before = os.umask(0o022)
-    try:
-        with atomic_write(tmp_path / "file") as temporary:
-            temporary.write_text("")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
-
-
-def test_a_long_name_can_be_written(tmp_path: Path) -> None:
-    with atomic_write(tmp_path / ("x" * 255)) as temporary:
-        temporary.write_text("")
 
 
 def test_a_damaged_cached_value_is_none(tmp_path: Path) -> None:

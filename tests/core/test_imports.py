@@ -120,11 +120,3 @@ def test_all_public_names_exist() -> None:
     assert len(peekbench.__all__) <= 30
     with pytest.raises(AttributeError, match="nonsense"):
         _ = peekbench.nonsense
-
-
-def test_importing_the_package_is_fast() -> None:
-    code = "import sys, peekbench; print(*{name.partition('.')[0] for name in sys.modules})"
-    loaded = set(
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    )
-    assert not loaded & (HEAVY | {"numpy", "pydantic", "typer"})

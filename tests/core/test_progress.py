@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from peekbench.formatting import duration
 from peekbench.progress import LineProgress, LiveProgress, Tally, make_display
 from peekbench.records.runs import ArmScores, RunStarted, TrialFinished
 from peekbench.records.trials import Draw, Trial
@@ -69,16 +68,6 @@ def test_log_lines() -> None:
     assert lines[4] == "12 of 12 trials, 1 failed"
 
 
-def test_log_lines_appear_at_intervals_and_at_the_end() -> None:
-    lines: list[str] = []
-    with LineProgress(lines.append, seconds=1000) as display:
-        display.run_started(started(50))
-        for _ in range(50):
-            display.trial_finished(result(base=0.5))
-    assert len(lines) == 2
-    assert lines[1].startswith("50 of 50")
-
-
 def test_log_says_that_a_run_without_finished_trials_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     with LineProgress(lines.append) as display:
@@ -105,8 +94,3 @@ def test_terminal_shows_a_live_bar() -> None:
     assert "[red]no[/]" in shown  # markup in a message is text
     assert isinstance(make_display(Console(file=io.StringIO())), LineProgress)
     assert isinstance(make_display(console, is_live=False), LineProgress)  # leaves the terminal to a debugger
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(3.6, "4 s"), (125, "2 min 05 s"), (11400, "3 h 10 min")])
-def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words

@@ -31,16 +31,12 @@ def percentages(wide: pd.DataFrame) -> pd.DataFrame:
 
 
 FORMS: dict[str, tuple[Callable[[pd.DataFrame], Any], Mapping[str, Any]]] = {
-    "wide": (lambda wide: wide, {}),
     "long": (melt, {}),
-    "indexed": (lambda wide: wide.set_index(["task", "method", "seed"]), {}),
     "pivoted": (
         lambda wide: melt(wide).pivot_table(index=["task", "method", "seed"], columns="arm", values="accuracy"), {},
     ),
-    "filtered": (lambda wide: wide[wide["seed"] > 1], {}),
     "named otherwise": (lambda wide: wide.rename(columns={"seed": "draw no"}), {"columns": {"draw no": "subsample"}}),
     "percentages": (percentages, {"percent": True}),
-    "categories": (lambda wide: wide.astype({"task": "category", "method": "category"}), {}),
 }  # fmt: skip
 
 
@@ -69,11 +65,6 @@ def test_errors_name_arguments_of_python(wide: pd.DataFrame, change: Callable[..
     with pytest.raises(pb.PeekbenchError, match=message) as caught:
         pb.analyze(change(wide), ["summary"])
     assert "--" not in str(caught.value)
-
-
-def test_an_unknown_argument_has_a_suggestion(wide: pd.DataFrame) -> None:
-    with pytest.raises(TypeError, match="'colums'; did you mean 'columns'"):
-        pb.analyze(wide, colums={})  # type: ignore[call-arg]
 
 
 def test_the_headline_counts_complete_trials(wide: pd.DataFrame) -> None:

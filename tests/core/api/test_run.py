@@ -91,34 +91,12 @@ def test_the_table_of_predictions_gives_the_report_of_the_run(kind: str, tmp_pat
             pd.testing.assert_frame_equal(found.to_pandas(), expected[found.title])
 
 
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [({"method": "toy.vot"}, "no finished trial has .*toy.vot"), ({"metods": "a"}, "metods.*use one of method")],
-)
-def test_unknown_predictions_are_refused(run: pb.Run, where: dict[str, str], message: str) -> None:
-    with pytest.raises(pb.PeekbenchError, match=message):
-        run.predictions.to_pandas(**where)
-
-
 @pytest.mark.parametrize("by", ["name", "store", "spec"])
 def test_a_run_is_loaded_without_running(run: pb.Run, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(run.store.parents[1])
     loaded = pb.load_run("small" if by == "name" else run.store if by == "store" else run.spec)
     assert (loaded.resumed, loaded.finished, loaded.planned) == (6, 0, 6)
     pd.testing.assert_frame_equal(loaded.results, run.results)
-
-
-def test_a_missing_run_is_named(run: pb.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(run.store.parents[1])
-    with pytest.raises(pb.PeekbenchError, match="smal: no run of this name.*did you mean small"):
-        pb.load_run("smal")
-    with pytest.raises(pb.PeekbenchError, match=r"small is a run, not a spec.*load_run\('small'\)"):
-        pb.run("small")
-
-
-def test_the_text_of_a_spec_is_refused() -> None:
-    with pytest.raises(pb.PeekbenchError, match="text of a spec"):
-        pb.run("name: small\ntasks: [toy.words]")
 
 
 def test_a_path_resumes_and_failures_warn(make_raw: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
@@ -156,32 +134,3 @@ def test_progress_goes_to_standard_error(make_spec: Callable[..., Any], capsys: 
     assert "6 of 6 trials" in shown.err
     pb.run(make_spec(name="second", methods=["toy.constant"]), progress=False)
     assert capsys.readouterr() == ("", "")
-
-
-def test_an_interrupted_run_can_be_reported_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("method.py").write_text(
-        "from pathlib import Path\n"
-        "def fit(train, task, seed):\n"
-        "    if len(list(Path().glob('*.fitted'))) == 3 and not Path('again').exists():\n"
-        "        raise KeyboardInterrupt\n"
-        "    Path(f'{seed}.fitted').touch()\n"
-        "    return lambda texts: [[1 / task.num_classes] * task.num_classes] * len(texts)\n"
-    )
-    spec = {
-        "name": "stopped",
-        "tasks": ["toy.words"],
-        "methods": ["method.py:fit"],
-        "design": {"num_train": 12, "num_test": 30, "num_subsamples": 5},
-        "executor": {"use": "local", "options": {"in_process": True}},
-    }
-    with pytest.raises(KeyboardInterrupt):
-        pb.run(spec, progress=False)
-    stopped = pb.load_run("stopped")
-    assert stopped.resumed == 2, "the third trial was not finished"
-    with pytest.raises(pb.PeekbenchError, match="3 of 5 subsamples missing(?s:.)*; allow_incomplete=True analyzes"):
-        stopped.report()
-    assert stopped.report(allow_incomplete=True).warnings
-    Path("again").touch()
-    assert (resumed := pb.run(spec, progress=False)).resumed == 2
-    assert resumed.finished == 3

@@ -123,23 +123,3 @@ def test_the_action_refuses_wrong_inputs(unbiased: Path, tmp_path: Path) -> None
     status, output, summary = run_action(tmp_path, scores="$(touch hacked)")
     assert (status, summary, (tmp_path / "hacked").exists()) == (2, "", False)
     assert "$(touch hacked)" in output
-
-
-def test_the_action_installs_itself_by_default() -> None:
-    _, install, _ = ACTION["runs"]["steps"]
-    assert install["env"] == {"VERSION": "${{ inputs.version || github.action_path }}"}
-    assert install["run"] == 'python -m pip install --quiet "$VERSION"'
-
-
-def test_all_lines_of_the_options_count(biased: Path, tmp_path: Path) -> None:
-    status, output, _ = run_action(tmp_path, scores=str(biased), options="--region 0.01\n--analysis consistency\n")
-    assert status == 2
-    assert "no verdict on a bias" in output
-
-
-def test_a_spec_without_markdown_has_a_summary(make_raw: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
-    raw = make_raw(methods=["toy.constant"], report={"formats": ["json"]})
-    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(raw))
-    status, output, summary = run_action(tmp_path, spec="spec.yaml")
-    assert status == 0, output
-    assert summary.startswith("    small  ")

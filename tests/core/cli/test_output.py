@@ -145,17 +145,6 @@ def test_files_and_status_are_independent_of_the_terminal(spec: str) -> None:
         assert ("No space left on device" in done.stderr) == (status == 2)
 
 
-@pytest.mark.slow
-def test_a_closed_pipe_does_not_change_which_trials_fail(make_raw: Any) -> None:
-    printing = {"use": "toy.faulty", "options": {"error": "none", "printed": 200_000}}
-    raw = make_raw(tasks=["toy.words"], methods=["toy.faulty", {"name": "printing", **printing}])
-    Path("small.yaml").write_text(yaml.safe_dump({**raw, "report": {"formats": REPORTS}, "executor": "local"}))
-    done = shell("peekbench run small.yaml | true; exit ${PIPESTATUS[0]}")
-    assert done.returncode == 3, done.stderr[-3000:]
-    failures = json.loads(Path("reports/small/report.json").read_text())["failures"]
-    assert {failure["method"] for failure in failures} == {"toy.faulty"}
-
-
 def test_protected_streams_accept_all_text() -> None:
     Path("script.py").write_text(
         "import sys\nfrom peekbench.standard_streams import protect_streams\nprotect_streams()\n"

@@ -1,4 +1,4 @@
-"""What commands print where: one screen, everything, JSON or errors only; completion."""
+"""What commands print where: one screen, everything, JSON or errors only."""
 
 from __future__ import annotations
 
@@ -108,18 +108,3 @@ def test_full_prints_every_table() -> None:
     for part in ("Provenance", "identifier: "):
         assert part in full.stdout
         assert part not in screen.stdout
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_complete_commands_options_and_runs(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for words, expected in (("peekbench comp", "compare"), ("peekbench report --qu", "--quiet"), (
-        "peekbench report sm", "small",
-    )):  # fmt: skip
-        monkeypatch.setenv("_PEEKBENCH_COMPLETE", f"complete_{shell}")
-        monkeypatch.setenv("COMP_WORDS", words)
-        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-        monkeypatch.setenv("_TYPER_COMPLETE_ARGS", words)
-        monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
-        assert expected in run_command().stdout
-    monkeypatch.setenv("_PEEKBENCH_COMPLETE", f"source_{shell}")
-    assert "_PEEKBENCH_COMPLETE=complete_" in run_command().stdout

@@ -130,19 +130,6 @@ def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "short"),
-    [
-        ((UP, SAME), "Yes"),
-        ((SAME, UNDECIDED), "Undecided"),
-        ((SAME, replace(SAME, decision="inert")), "No"),
-        ((replace(SAME, decision="no signal"),), "Cannot be seen"),
-    ],
-)
-def test_one_word_answers_for_all_methods(verdicts: tuple[Verdict, ...], short: str) -> None:
-    assert ask(*verdicts)["Biased?"].short == short
-
-
-@pytest.mark.parametrize(
     ("extension", "how"),
     [
         (RUN, "set num_subsamples to 132, then run:"),
@@ -157,12 +144,6 @@ def test_what_settles_open_verdicts_is_one_number_and_one_command(extension: Ext
     assert following.short == "120 more subsamples per task"
     assert "settle tapt with 81% probability" in following.details and how in following.details
     assert following.command == extension.command
-
-
-def test_a_run_states_the_time_of_further_subsamples() -> None:
-    timed = replace(RUN, seconds=1.5)
-    following = ask(UNDECIDED, extension=timed)["What next?"]
-    assert "states a new number) and take one worker about 3 min 00 s: set" in following.details
 
 
 def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
@@ -292,12 +273,6 @@ def test_how_to_extend_a_run_depends_on_all_its_trials_and_tasks(make_spec: Any,
 
 def design(num_subsamples: int) -> dict[str, int]:
     return {"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples}
-
-
-def test_commands_are_not_escaped_in_markdown() -> None:
-    command = "peekbench run 'my spec_1.yaml' --store runs/a_1.sqlite"
-    report = Report("r", "h", (UNDECIDED,), extension=replace(RUN, command=command))
-    assert f"```sh\n{command}\n```" in render_markdown(report)
 
 
 def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,10 @@ import pytest
 from analysis_tables import table_rows
 
 from peekbench.errors import ResultsError
-from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
 from peekbench.records import Report
-from peekbench.records.runs import TrialFinished
-from peekbench.report import report_of_comparison, report_of_run, write_report
+from peekbench.report import report_of_comparison, report_of_run
 from peekbench.report.render.json_report import ReportDocument, render_json, report_schema
-from peekbench.store.reader import Store
 
 Run = Callable[..., Path]
 DOCS = Path(__file__).parents[3] / "docs"
@@ -90,48 +86,8 @@ def test_json_reports_match_the_schema(make_run: Run) -> None:
     assert json.loads((DOCS / "report.schema.json").read_text()) == schema, "peekbench show report-schema > docs/..."
 
 
-def test_comparisons_are_written_in_every_format(make_run: Run, tmp_path: Path) -> None:
-    report = report_of_comparison([make_run("one"), make_run("two")])
-    written = write_report(report, tmp_path / "compared")
-    names = {path.name for path in written if path.parent.name == "compared"}
-    assert names == {"report.html", "report.md", "report.json"}
-    for name in names:
-        assert "Leaderboard" in (tmp_path / "compared" / name).read_text()
-
-
-@pytest.mark.slow
-def test_the_command_of_a_report_repeats_its_options(make_run: Run) -> None:
-    before, after = make_run("before"), make_run("after")
-    report = report_of_comparison([before, after], allow_incomplete=True)
-    assert shlex.split(report.command) == ["peekbench", "compare", str(before), str(after), "--allow-incomplete"]
-    assert "--" not in report_of_comparison([before]).command
-
-
 def test_runs_with_a_failed_trial_are_compared_and_ranked_with_a_warning(make_run: Run, tmp_path: Path) -> None:
     faulty = {"use": "toy.faulty", "name": "faulty", "options": {"marker": str(tmp_path / "marker")}}
     before, after = make_run("before"), make_run("after", methods=["toy.vote", faulty])
     for report in (report_of_comparison([before, after]), report_of_comparison([after])):
         assert any("after: The design has missing trials, and only complete" in warning for warning in report.warnings)
-
-
-def test_a_failed_trial_excuses_no_missing_trial_of_another_method(
-    make_spec: Callable[..., Any], tmp_path: Path
-) -> None:
-    class Interrupted:
-        has_failed = False
-
-        def trial_finished(self, event: TrialFinished) -> None:
-            if event.failed:
-                self.has_failed = True
-            elif self.has_failed:
-                raise KeyboardInterrupt
-
-    faulty = {"use": "toy.faulty", "name": "faulty", "options": {"marker": str(tmp_path / "marker")}}
-    design = {"num_train": 12, "num_test": 30, "num_subsamples": 300}  # more than are stored at once
-    spec = make_spec(methods=[faulty, "toy.vote"], design=design)
-    with pytest.raises(KeyboardInterrupt):
-        run(spec, store="part.sqlite", observers=Observers(Interrupted()))
-    with Store.open(Path("part.sqlite")) as store:
-        assert {failure.trial.method for failure in store.failures()} == {"faulty"}
-    with pytest.raises(ResultsError, match="the design has missing trials"):
-        report_of_comparison([Path("part.sqlite")])

@@ -17,7 +17,7 @@ from rich.console import Console
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import format_cell
 from peekbench.records import Report, TrialEvidence
-from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
+from peekbench.records.figures import Axis, Forest, Interval, Violins
 from peekbench.records.report import Analysis, Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
@@ -65,11 +65,6 @@ def test_verdicts_come_before_tables_and_figures(report: Report) -> None:
         text.index(part) for part in (report.verdicts[0].decision, "Leaderboard", "Bias by task", "Provenance")
     ]
     assert positions == sorted(positions)
-
-
-def test_verdicts_give_their_basis(report: Report) -> None:
-    assert "(Based on 5 tasks, 200 trials.)" in " ".join(as_text(report).split())
-    assert "(Based on 5 tasks, 200 trials.)" in render_markdown(report)
 
 
 def test_markdown_is_escaped() -> None:
@@ -157,41 +152,12 @@ def test_attachments_are_written_beside_the_report(report: Report, tmp_path: Pat
             write_report(replace(report, attachments={name: lambda path: None}), tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (0.12345, "fraction", "12.3%"),
-        (0.01624, "difference", "+1.62"),
-        (-0.00001, "difference", "0.00"),
-        (0.0, "difference", "0.00"),
-        (0.0057, "spread", "0.57"),
-        (0.0004, "p_value", "<0.001"),
-        (0.0126, "p_value", "0.013"),
-        (12345, "count", "12,345"),
-        (None, "number", "-"),
-        (1.5, "seconds", "1.500 s"),
-        (-0.0, "number", "0"),
-        ("x", "number", "x"),
-        (True, "text", "True"),
-    ],
-)
-def test_cells_are_formatted_by_unit(value: Any, unit: Any, text: str) -> None:
-    assert format_cell(value, unit) == text
-
-
 def test_text_formats_name_the_figures_that_they_leave_out() -> None:
     figures = (Forest("shown", (("m", (Interval("a", 0.1, 0.0, 0.2),)),)), Violins("a violin", Axis("bias"), ()))
     report = Report("r", "", figures=figures)
     for text in (as_text(report), render_markdown(report)):
         assert "shown" in text and "a violin The formats html, svg and png draw this figure" in " ".join(text.split())
     assert "a violin" not in as_text(replace(report, figures=figures[:1]))
-
-
-def test_json_gives_the_kind_of_a_figure() -> None:
-    figures = (Violins("a violin", Axis("bias"), (("m", (Sample("a", (0.1,)),)),)),)
-    (figure,) = json.loads(render_json(Report("r", "", figures=figures)))["figures"]
-    assert figure["kind"] == "violins"
-    assert figure["columns"] == [["m", [{"label": "a", "mark": None, "values": [0.1]}]]]
 
 
 def test_verdicts_of_two_analyses_lead_once_per_method() -> None:

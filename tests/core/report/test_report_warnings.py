@@ -7,14 +7,8 @@ import random
 from html import unescape
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from commands import run_command
-
-from peekbench.report import report_of_table
-from peekbench.report.facts.run_facts import check_results
-from peekbench.results import tidy
-from peekbench.results.analyze import AnalysisOptions, analyze
 
 SPEC = """
 name: doubtful
@@ -52,29 +46,3 @@ def test_warnings_appear_before_the_run_in_every_format_and_on_the_screen() -> N
             assert warning[:40] in " ".join(unescape(files[suffix]).split()), suffix
     ranked = " ".join(run_command("compare", "doubtful").stdout.split())
     assert all(beginning.replace("Warning: ", "Warning: doubtful: ") in ranked for beginning in expected)
-
-
-def test_controls_are_checked_unless_an_analysis_judges_them() -> None:
-    methods = {"method": ["m", "null"] * 20, "control": ["", "negative"] * 20}
-    scores = pd.DataFrame({"task": "a", "num_test": 100, "subsample": [n // 2 for n in range(40)], **methods})
-    scores["extra"] = [0.5 + number % 7 / 100 for number in range(40)]
-    results = tidy(scores.assign(test=scores["extra"] + 0.1), "scores")
-    (check,) = check_results(results)
-    assert any("A negative control has a bias (null): mean bias +10.00 points" in warning for warning in check.warnings)
-    warnings = report_of_table(analyze(results, AnalysisOptions(["summary"]))).warnings
-    assert sum("negative control" in warning for warning in warnings) == 1
-    assert check_results(results[results["arm"] == "none"]) == ()
-
-
-def test_base_arms_of_a_model_may_differ_in_a_run() -> None:
-    """In tables of other tools, methods with the same model should have the same base arm."""
-    rng = random.Random(1)
-    rows = [
-        {"task": task, "method": method, "model": "bert", "num_test": 100, "subsample": number, "arm": arm,
-         "num_correct": rng.randint(40, 45) + 30 * (method == "knn")}
-        for task in "abc" for method in ("linear", "knn") for number in range(8) for arm in ("base", "extra", "test")
-    ]  # fmt: skip
-    results = tidy(pd.DataFrame(rows), "made")
-    warnings = [warning for analysis in check_results(results) for warning in analysis.warnings]
-    assert any("base arm depends on the method" in warning for warning in warnings)
-    assert not any(analysis.warnings for analysis in check_results(results, is_run=True))

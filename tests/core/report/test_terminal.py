@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from peekbench.formatting import format_cell, format_signed, visible_lines
+from peekbench.formatting import format_cell, visible_lines
 from peekbench.records import Family, Report, TrialEvidence
 from peekbench.records.figures import Forest, Interval
 from peekbench.records.report import Column, Table
@@ -131,14 +131,6 @@ def test_verdicts_with_long_names_fit(width: int) -> None:
     assert max(map(len, lines)) <= width
     intervals = [line for line in lines if "[-0.20, +0.40]" in line]
     assert len(intervals) == 2 and all(ESTIMATE in line for line in intervals)
-
-
-@pytest.mark.parametrize("zero", [0.0, -0.0, 4e-5, -4e-5])
-def test_zero_has_the_same_format_in_tables_and_forest_plots(zero: float) -> None:
-    assert format_cell(zero, "difference") == format_signed(zero, "difference") == "0.00"
-    _, row, axis = forest_as_text(Forest("f", (("m", (Interval("a", zero, zero - 0.01, zero + 0.01),)),)), 80)
-    assert row.endswith(" 0.00 [-1.00, +1.00]")
-    assert " 0" in axis
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

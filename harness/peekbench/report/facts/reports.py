@@ -144,7 +144,7 @@ def report_of_run(
         renderer=spec.report.renderer,
     )
     judged = describe_copied_rows(scores.analyses, path, tasks, scores.complete_rows)
-    outcomes = (*judged, *check_results(results, scores.analyses, is_run=True))
+    outcomes = (*judged, *check_results(results))
     if on_analysis is not None:
         for analysis in outcomes:
             on_analysis(analysis)
@@ -202,8 +202,7 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
         extension=extension,
         command=command,
     )
-    checks = check_results(results, scores.analyses, is_run=extension.of == "run")
-    report = add_analyses(report, [*scores.analyses, *checks])
+    report = add_analyses(report, [*scores.analyses, *check_results(results)])
     return replace(report, read_run=partial(read_content, report, scores))
 
 

@@ -76,32 +76,17 @@ def describe_extension(store: Store) -> Extension:
     )
 
 
-def check_results(
-    results: pd.DataFrame, analyses: Sequence[Analysis] = (), *, is_run: bool = False
-) -> tuple[Analysis, ...]:
-    """Run the default analysis with the role 'check', without incomplete trials.
+def check_results(results: pd.DataFrame) -> tuple[Analysis, ...]:
+    """Run the default analysis with the role 'check', without controls and incomplete trials; nothing if none is left.
 
     Parameters
     ----------
     results
         Results table.
-    analyses
-        Analyses of the same table. If one of them judges controls, they are not checked again.
-    is_run
-        Whether the table is from a store. Its base arms are shared where plugins declare it, so methods with the same
-        language model are not expected to have the same base arm.
-
-    Returns
-    -------
-    tuple of Analysis
-        One analysis, or none if there is nothing to check.
     """
-    if any(verdict.control for analysis in analyses for verdict in analysis.verdicts):
-        results = without_controls(results)
+    results = without_controls(results)
     if results["arm"].value_counts().nunique() > 1:
         results = drop_incomplete(results)
-    if is_run:
-        results = results.assign(model="")
     if not results["arm"].isin(("extra", "test")).any():
         return ()
     return (ask(find_analysis("check"), results),)

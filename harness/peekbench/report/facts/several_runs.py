@@ -207,22 +207,22 @@ def open_runs(
 def _open(path: Path, options: AnalysisOptions) -> Compared:
     if not is_store(path):
         scores = read_scores(path, options)
-        return Compared(path.stem, scores, (*_warn_of_scores(scores, is_run=False), *scores.table.columns.warnings))
+        return Compared(path.stem, scores, (*_warn_of_scores(scores), *scores.table.columns.warnings))
     with Store.open(path) as store:
         scores = read_run(store, replace(options, table=TableOptions()))
         spec, tasks, rows = store.spec(), store.tasks(), store.row_name()
         run_warnings = warn_of_design(designs_by_task(spec), tasks)
-        warnings = (*_warn_of_scores(scores, is_run=True), *run_words.warn_of_repeats(store.repeats()), *run_warnings)
+        warnings = (*_warn_of_scores(scores), *run_words.warn_of_repeats(store.repeats()), *run_warnings)
     scores.record_look()
     return Compared(spec["name"], scores, warnings, spec, tasks, rows)
 
 
-def _warn_of_scores(scores: Analyzed, *, is_run: bool) -> Iterator[str]:
+def _warn_of_scores(scores: Analyzed) -> Iterator[str]:
     """Yield warnings about scores, which need at least one finished trial."""
     if scores.complete.empty:
         raise ResultsError(f"{scores.origin}: no trial is finished; run its spec first")
     yield from scores.warnings
-    for analysis in check_results(scores.complete, is_run=is_run):
+    for analysis in check_results(scores.complete):
         yield from analysis.warnings
 
 
