@@ -22,7 +22,7 @@ from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
 from peekbench.records.data import Dataset, Folders
 from peekbench.spec.design import Design
 from peekbench_docstrings import DocstringOptions, source
-from peekbench_docstrings.extract import Extract, extract
+from peekbench_docstrings.extract import extract
 from peekbench_docstrings.names import find_telling_names, remove_names
 from peekbench_docstrings.prose import extract_sentences
 from peekbench_docstrings.recipes import NUMPY, RECIPES, Recipe
@@ -221,75 +221,13 @@ def _load_numpy(cache: Path) -> Dataset:
     return load(options=OPTIONS, folders=Folders(spec=cache, cache=cache), recipe=NUMPY)
 
 
-@pytest.fixture(scope="module")
-def extracted() -> Extract:
-    """Return the rows of NumPy, whose extraction takes a second."""
-    return extract(NUMPY, source.locate(NUMPY).root, OPTIONS)
-
-
-@pytest.fixture
-def num_extractions(extracted: Extract, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Let `load` extract the rows of NumPy again and again without work, and count how often it does."""
-    counter: Counter[str] = Counter()
-
-    def extract_again(recipe: Recipe, *_: object) -> Extract:
-        counter[recipe.task] += 1
-        return extracted
-
-    monkeypatch.setattr(source, "extract", extract_again)
-    return counter
-
-
-@pytest.mark.slow
-def test_the_cache_is_used_and_regenerated_if_damaged(tmp_path: Path, num_extractions: Counter[str]) -> None:
+def test_the_cache_is_used_and_regenerated_if_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _load_numpy(tmp_path)
     (file,) = (tmp_path / "docstrings").iterdir()
-    content = file.read_bytes()
-    for damaged in (b"", content[:-100], content.replace(b"array", b"Array", 1), b"\xff\xfe"):
-        file.write_bytes(damaged)
-        assert _load_numpy(tmp_path) == first
-        assert file.read_bytes() == content
-    assert list(file.parent.iterdir()) == [file]
-    assert num_extractions["numpy"] == 5
+    file.write_bytes(file.read_bytes()[:-100])
     assert _load_numpy(tmp_path) == first
-    assert num_extractions["numpy"] == 5
-
-
-def test_loading_works_without_a_writable_cache(
-    tmp_path: Path, folders: Folders, num_extractions: Counter[str]
-) -> None:
-    (tmp_path / "file").write_text("in the way")
-    assert _load_numpy(tmp_path / "file") == load(options=OPTIONS, folders=folders, recipe=NUMPY)
-    assert (tmp_path / "file").read_text() == "in the way"
-    assert num_extractions["numpy"] >= 1
-
-
-@pytest.mark.usefixtures("num_extractions")
-def test_a_full_disk_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    assert len(_load_numpy(tmp_path).inputs) > 600
-    assert not list((tmp_path / "docstrings").iterdir())
-
-
-def test_the_cache_key_depends_on_versions_options_and_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = source.locate(NUMPY)
-    keys = {
-        source._cache_key(package, OPTIONS),
-        source._cache_key(replace(package, version="0.0"), OPTIONS),
-        source._cache_key(package, DocstringOptions(max_characters=100)),
-    }
-    copy = shutil.copytree(Path(source.__file__).parent, tmp_path / "plugin")
-    monkeypatch.setattr(source, "__file__", str(copy / "source.py"))
-    assert source._cache_key(package, OPTIONS) in keys
-    with (copy / "names.py").open("a") as file:
-        file.write("# changed\n")
-    keys.add(source._cache_key(package, OPTIONS))
-    monkeypatch.setattr(sys, "version", "4.0")
-    keys.add(source._cache_key(package, OPTIONS))
-    assert len(keys) == 5
+    monkeypatch.setattr(source, "extract", None)
+    assert _load_numpy(tmp_path) == first
 
 
 @pytest.mark.slow

@@ -125,16 +125,6 @@ def test_labels_are_mapped_to_class_names(
     assert dataset.labels == expected_labels
 
 
-def test_booleans_are_labels(read_parquet: Callable[..., Dataset]) -> None:
-    dataset = read_parquet({"text": ["a", "b"], "label": [True, False]}, class_names={True: "spam", False: "ham"})
-    assert (dataset.class_names, dataset.labels) == (("spam", "ham"), (0, 1))
-
-
-def test_several_text_columns_are_joined(read: Callable[..., Dataset]) -> None:
-    content = "id,title,body,topic\n1,T1,B1,x\n2,T2,B2,y\n"
-    assert read(content, text=["title", "body"], label="topic").inputs == ("T1\nB1", "T2\nB2")
-
-
 ROWS = [("Good fun; I'd go, again", "pos"), ('Dull, "and" long', "neg"), ("Großartig", "pos")]
 OBJECTS = [{"text": text, "label": label} for text, label in ROWS]
 
@@ -240,11 +230,6 @@ def test_unsuitable_files_are_refused_with_place_and_remedy(
 ) -> None:
     with pytest.raises(DataError, match=f"(?s){message}"):
         read(content, name, **options)
-
-
-def test_long_fields_are_read(read: Callable[..., Dataset]) -> None:
-    text = "word " * 50_000  # the csv module refuses fields above 131,072 characters by default
-    assert read(f"text,label\n{text},x\nb,y\n").inputs[0] == text
 
 
 @pytest.mark.parametrize("field", ["text", "label"])

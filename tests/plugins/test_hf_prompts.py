@@ -79,12 +79,6 @@ def test_a_wrong_file_of_prompts_is_refused(text: str, problem: str, tmp_path: P
         load_trec(tmp_path, text)
 
 
-def test_a_missing_file_of_prompts_is_refused(tmp_path: Path) -> None:
-    options = HubTaskOptions(prompts=Path("none.yml"))
-    with pytest.raises(DataError, match=r"cannot read .*none.yml: .*give the path of a YAML file"):
-        with_prompt(TASKS[0], options, Folders(tmp_path, tmp_path))
-
-
 def test_the_file_of_the_study_names_every_task_and_class_that_differs() -> None:
     path = Path(__file__).parents[2] / "specs" / "paper" / "prompts.yml"
     prompts = yaml.safe_load(path.read_text("utf-8"))

@@ -78,12 +78,6 @@ def test_a_list_of_json_objects_is_read_and_columns_of_several_types_are_refused
         load([*records, {"text": "x", "label": 1}], "train.jsonl")
 
 
-@pytest.mark.parametrize("name", ["train.jsonl", "train.csv"])
-def test_texts_that_look_like_dates_or_numbers_stay_strings(name: str, load: Load) -> None:
-    records = [{"text": text, "label": text[-1]} for text in ("2024-01-01", "2024-01-02 10:00:00", "12", "1e3")]
-    assert list(load(records, name).inputs) == ["2024-01-01", "2024-01-02 10:00:00", "12", "1e3"]
-
-
 @pytest.mark.parametrize(
     ("labels", "names", "class_names", "expected", "classes"),
     [
@@ -173,35 +167,11 @@ def test_damaged_files_are_reported(name: str, content: str | bytes, message: st
     assert name in str(caught.value)
 
 
-def test_duplicates_are_counted_and_dropped_on_request(load: Load) -> None:
-    base = "The quick brown fox jumps over the lazy dog near the river bank at dawn"
-    texts = [
-        base,
-        base,
-        base.upper() + "! Woof",
-        "Something else entirely, which occurs here once.",
-        "torn",
-        "torn",
-        "Torn ",
-    ]
-    records = [{"text": text, "label": label} for text, label in zip(texts, "aaabcab", strict=True)]
-    full = load(records)
-    assert len(full.inputs) == 7
-    exact = load(records, drop_duplicates="exact", class_names={"a": "x", "b": "y", "c": "y"})
-    assert list(exact.inputs) == [base, texts[2], texts[3]], "torn has two labels"
-    assert exact.details["dropped"]["duplicate"] == 4
-    near = load(records, drop_duplicates="near", class_names={"a": "x", "b": "y", "c": "y"})
-    assert list(near.inputs) == [base, texts[3]]
-    assert near.details["drop_duplicates"] == "near"
-    assert len({full.fingerprint, exact.fingerprint, near.fingerprint}) == 3
-
-
-@pytest.mark.parametrize("name", ["train.parquet", "train.jsonl", "train.json", "train.csv", "train.arrow"])
-def test_groups_are_a_column_that_is_cached_with_the_rows(name: str, load: Load) -> None:
+def test_groups_are_a_column_that_is_cached_with_the_rows(load: Load) -> None:
     records = [{**row, "user": number // 2} for number, row in enumerate(rows(["b", "a", "b", "a"]))]
     for _ in range(2):  # the second time from the cache
-        assert load(records, name, group="user").groups == ("0", "0", "1", "1")
-    assert load(records, name).groups == ()
+        assert load(records, group="user").groups == ("0", "0", "1", "1")
+    assert load(records).groups == ()
 
 
 def test_groups_are_texts_and_not_in_two_splits(load: Load, tmp_path: Path) -> None:
@@ -220,18 +190,6 @@ def test_groups_are_texts_and_not_in_two_splits(load: Load, tmp_path: Path) -> N
         load(content, "train.csv", drop_shared_groups=True)
     with pytest.raises(ValidationError, match="but splits are pooled"):
         load(content, "train.csv", group="user", drop_shared_groups=True)
-
-
-def test_cached_rows_depend_on_the_options(load: Load, tmp_path: Path) -> None:
-    load(rows(["a", "b"] * 3, "text"))
-    entry = find("hf.dataset", DataSourceEntry)
-
-    def again(**options: Any) -> int:
-        validated = HubDatasetOptions.model_validate({"id": "some/body", "data_dir": tmp_path / "mirror", **options})
-        return len(entry.load(options=validated, folders=Folders(tmp_path, tmp_path / "cache")).inputs)
-
-    assert again() == 6
-    assert again(drop_duplicates="exact") == 0, "the labels of equal texts differ"
 
 
 def test_dropped_rows_are_counted_by_reason(load: Load, tmp_path: Path) -> None:
@@ -286,21 +244,6 @@ def test_cached_rows_that_have_changed_are_prepared_again(load: Load, tmp_path: 
     assert load_again() == [record["text"] for record in records]
     assert path.stat().st_mtime_ns == written, "another time alone is no change"
     assert len(list(path.parent.glob("dataset-*.arrow"))) == 1
-
-
-def test_rows_are_the_same_without_a_cache(load: Load, tmp_path: Path) -> None:
-    records = rows(["a", "b"] * 10)
-    (tmp_path / "cache").write_text("a file instead of the folder")
-    uncached = load(records)
-    (tmp_path / "cache").unlink()
-    cached = load(records)
-    assert list(uncached.inputs) == list(cached.inputs)
-    assert uncached.fingerprint == cached.fingerprint
-
-
-def test_changed_files_are_read_again(load: Load) -> None:
-    first = load(rows(["a", "b"]))
-    assert load(rows(["a", "b"], "other {}")).fingerprint != first.fingerprint
 
 
 def test_the_environment_may_name_a_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,20 +367,6 @@ def test_lists_of_labels_are_read_cached_and_selected(name: str, load: Load) -> 
     selected = load(records, name, class_names=["urgent", "bug"])
     assert np.asarray(selected.labels).tolist() == [[1, 1], [0, 0], [0, 0], [1, 0], [1, 0]]
     assert selected.details["labels left out"] == "login"
-
-
-def test_rows_without_a_list_of_labels_are_refused_or_dropped(load: Load) -> None:
-    records = rows([["bug", "urgent"], None, ["bug"]])
-    with pytest.raises(DataError, match="row 1: no labels; store an empty list"):
-        load(records)
-    assert len(load(records, drop_missing=True).inputs) == 2
-
-
-def test_hidden_lists_of_labels_are_refused(load: Load, tmp_path: Path) -> None:
-    load(rows([["a"], ["a", "b"]]), "test.jsonl", split="test")
-    (tmp_path / "mirror/datasets/some/body/main/test.jsonl").write_text('{"text": "x", "label": []}\n')
-    with pytest.raises(DataError, match="labels of the test split are not public: .*; set `test_split`"):
-        load(rows([["bug"], ["urgent"]]), "train.jsonl", splits="official")
 
 
 def test_lists_of_a_class_label_have_its_names(load: Load) -> None:

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from peekbench import load_dataset, load_spec
 from peekbench.data.sampling import Sampler
-from peekbench.errors import DataError, SpecError
+from peekbench.errors import DataError
 from peekbench.execution.runner import run
 from peekbench.execution.work import SpecWork
 from peekbench.records.trials import TrialResult, WorkItem
@@ -30,7 +30,6 @@ from peekbench.report.render.markdown import render_markdown
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
-from peekbench.store.reader import Store
 from peekbench_testing import check_entry, make_case
 
 SPECS = Path(__file__).parents[2] / "specs" / "paper"
@@ -124,11 +123,6 @@ def test_data_sources_follow_their_options() -> None:
     assert np.mean(np.asarray(classes.inputs) ** 2) == pytest.approx(1)
 
 
-def test_more_informative_features_than_features_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="num_informative 10 is more than num_features 5"):
-        spec_of("tabular.pca", tmp_path, num_features=5)
-
-
 @pytest.mark.parametrize(
     ("use", "option", "message"),
     [
@@ -142,13 +136,6 @@ def test_too_many_components_or_features_are_an_error(use: str, option: str, mes
     case.predict(None)
     with pytest.raises(DataError, match=message):
         case.predict(case.unlabeled)
-
-
-def test_texts_are_an_error(tmp_path: Path) -> None:
-    spec = make_component(MethodSpec, "tabular.pca")
-    case = make_case("tabular.pca", spec.entry, spec.options, tmp_path, load_dataset("toy.words"))
-    with pytest.raises(DataError, match=r"tabular take rows of numbers, .*; use tasks such as tabular\.regression"):
-        case.predict(None)
 
 
 @pytest.mark.slow
@@ -249,37 +236,6 @@ def test_small_spec_reproduces_the_published_biases(tmp_path: Path) -> None:
     by_rank = [np.mean([float(by_task[f"rank{rank}-n{size}"][names.index("bias")] or 0) for size in SIZES])
                for rank in PUBLISHED]  # fmt: skip
     assert by_rank == sorted(by_rank)
-
-
-@pytest.mark.slow
-def test_full_spec_has_the_design_of_the_study() -> None:
-    spec = load_spec(SPECS / "pca.yaml")
-    trials = list(spec.trials())
-    assert len(trials) == 160_000
-    assert {trial.draw.task for trial in trials if trial.draw.num_test == 75} == {
-        f"rank{rank}-n75" for rank in (5, 10, 15, 20)
-    }
-    for task in spec.tasks:
-        options = task.raw_options()
-        components = spec.options(spec.methods[0], task.name).model_dump()["num_components"]
-        assert components == 0.6 * options["effective_rank"]
-        assert options["num_rows"] == 100 + 2 * task.num_test[0]
-
-
-@pytest.mark.slow
-def test_predictions_of_regressions_are_stored_exactly(tmp_path: Path) -> None:
-    spec = spec_of("tabular.pca", tmp_path, num_subsamples=1)
-    run(spec, store=tmp_path / "one.sqlite")
-    with Store.open(tmp_path / "one.sqlite") as store:
-        (trial,) = store.done()
-        stored = store.predictions(trial)
-        scores = store.result_columns()["score"]
-    (outcome,) = SpecWork(spec)(WorkItem((trial,), has_base=False))
-    assert isinstance(outcome, TrialResult)
-    for arm, score in zip(outcome.arms, scores, strict=True):
-        assert stored[arm.arm].numbers.dtype == np.float64
-        assert (stored[arm.arm].numbers == arm.predicted.numbers).all()
-        assert arm.score == score
 
 
 # Predictions of theory; docs/methods/tabular.md explains them.

@@ -183,14 +183,6 @@ def _check_types(dataset: Dataset, use: str) -> None:
         ndim, shape = 2, "(n, n_labels)"
     if not _is_numeric_array(labels, ndim=ndim) and not isinstance(labels, Sequence):
         raise DataError(f"{use}: labels are a {type(labels).__name__}; give a list or an array of shape {shape}")
-    for name, what in (("class_names", "class 0, 1, ..."), ("splits", "the rows"), ("groups", "the rows")):
-        values = getattr(dataset, name)
-        if not isinstance(values, list | tuple):  # a set or a series has another order
-            raise DataError(f"{use}: {name} are a {type(values).__name__}; give a list in the order of {what}")
-    try:
-        json.dumps(dict(dataset.details))
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{use}: details are not JSON-serializable: {error}; give plain values") from error
 
 
 def _is_numeric_array(values: Any, ndim: int) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 
 import peekbench as pb
@@ -74,15 +74,6 @@ def test_the_cost_of_large_data_is_linear() -> None:
     assert (copies["likeness"], copies["pairs"]["test-train"]) == ("exact", [1, 1])
 
 
-def test_prompts_of_one_template_are_no_copies() -> None:
-    template = "Tom has some apples and buys more of them. How many of them are there if he has {} and buys {}?"
-    prompts = [template.format(row // 20, row % 20) for row in range(100)]
-    references = [str(row // 20 + row % 20) for row in range(100)]
-    assert find_copies(Dataset(prompts, references, kind="generation"))["pairs"] == {}
-    copied = Dataset([*prompts, prompts[3].upper()], [*references, references[3]], kind="generation")
-    assert find_copies(copied)["pairs"] == {"all-all": [2, 2]}
-
-
 def test_rows_of_features_count_unless_they_are_equal_by_chance() -> None:
     rng = np.random.default_rng(0)
     train = rng.normal(size=(40, 3))
@@ -119,8 +110,8 @@ def test_splits_without_a_new_row_are_refused() -> None:
     assert warning.startswith("Private extra rows are also test rows: 5 of 6 in news. Both arms adapt to them")
 
 
-@pytest.mark.parametrize("num_test", [30, 80])
-def test_the_expected_shares_are_those_of_draws(num_test: int) -> None:
+def test_the_expected_shares_are_those_of_draws() -> None:
+    num_test = 30
     rng = random.Random(0)
     texts = [text(rng.randrange(150)) for _ in range(300)]
     dataset = Dataset(texts, [row % 2 for row in range(300)], ("a", "b"))
@@ -209,7 +200,6 @@ def test_scores_without_copied_texts_are_those_of_scikit_learn(
     ("num_repeated", "num_private", "exception"),
     [
         (0, 0, ". 95% interval"),
-        (1, 0, ", except to copies: 2 test texts have copies in the test set. 95% interval"),
         (9, 0, ", except to copies: 18 test texts have copies in the test set. No interval"),
         (0, 1, ", except to copies: 1 test text has copies in the extra set. No interval"),
     ],
@@ -227,22 +217,6 @@ def test_nothing_is_stated_about_other_texts_if_fits_of_extra_adapt_to_copies(
     assert f"No text is predicted by a fit that adapted to it (extra){exception}" in screen
     if exception.endswith("No interval"):
         assert "also for other texts" not in screen
-
-
-def test_other_scores_are_those_of_scikit_learn_on_new_texts(
-    leaked: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    train, test, _ = leaked
-    run = pb.measure(make_model(), train=train, test=test, progress=False, num_subsamples=2, score="f1_macro")
-    answers = run.predictions.to_pandas()
-    answers = answers[(answers["arm"] == "all") & (answers["text"] < 180)]
-    expected = [
-        f1_score(rows["label"], rows["prediction"], average="macro") for _, rows in answers.groupby("subsample")
-    ]
-    found = [verdict.evidence for verdict in run.report().verdicts]
-    copied = [evidence.copied for evidence in found if isinstance(evidence, TrialEvidence) if evidence.copied]
-    assert [of_rows.scores["all"] for of_rows in copied] == [pytest.approx(np.mean(expected))]
 
 
 def test_validate_shows_the_copies_of_official_splits(

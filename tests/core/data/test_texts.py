@@ -70,6 +70,3 @@ def test_the_first_row_of_a_group_is_kept_unless_its_labels_differ() -> None:
     groups = np.array([0, 1, 0, 3, 1, 0, 6])
     labels = np.array([5, 5, 5, 4, 6, 5, 4])
     assert keep_first(groups, labels).tolist() == [True, False, False, True, False, False, True]
-
-
-NOUNS = ("harbour", "lantern", "meadow", "quarry", "thimble", "willow", "cinder", "barley", "falcon", "granite")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from peekbench import yaml_loader
 from peekbench.errors import PeekbenchError
-from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec, parse_spec
+from peekbench.spec.experiment import ExperimentSpec, make_spec, parse_spec
 
 VALID: dict[str, Any] = {
     "name": "fuzzed",
@@ -55,23 +55,6 @@ def read(text: str) -> None:
 @given(st.text(max_size=200))
 def test_any_text(text: str) -> None:
     read(text)
-
-
-@FUZZ
-@given(st.text(alphabet="abc:-[]{}&*!|>'\"#%@`, \n\t?0.<", max_size=60))
-def test_any_punctuation(text: str) -> None:
-    read(text)
-
-
-@FUZZ
-@given(st.binary(max_size=100))
-def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.getbasetemp() / "fuzzed.yaml"
-    path.write_bytes(content)
-    try:
-        load_spec(path)
-    except PeekbenchError as error:
-        assert str(path) in str(error)
 
 
 @pytest.mark.slow
@@ -117,37 +100,22 @@ def test_the_unchanged_spec_is_valid() -> None:
     "text",
     [
         "a: &a [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1 or ''}, *a{n - 1 or ''}]\n" for n in range(1, 40)),
-        "name: &x [*x]",
         "tasks: &x {use: *x}",
-        "methods: &x\n- *x",
         "name: " + "[" * 5000,
-        "name: " + "{a: " * 3000,
         "seed: " + "9" * 5000,
-        "seed: .nan",
-        "seed: 1e400",
         "name: 2026-01-01",
-        "? [a, b]\n: c",
-        "? {a: b}\n: c",
         "!!python/object/apply:os.system ['true']",
-        "name: \x00",
         "name: \ud800".encode("utf-8", "surrogatepass").decode("latin-1"),
         "--- a\n--- b",
-        "name: x\ntasks: !!set {a, b}",
-        "<<: x",
-        "<<: [*a]",
         "<<: {name: a}\n<<: {name: b}",
-        "name: " + "[" * 100_000,
         "seed: " + "1:" * 300_000 + "1",
         "z: &a0 [x, x]\n" + "".join(f"z{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 24)) + "tasks: *a23",
-        "name: x\nz: &a0 {a: x}\n" + "".join(f"z{n}: &a{n} {{a: *a{n - 1}, b: *a{n - 1}}}\n" for n in range(1, 24)),
         "name: x\na: &a " + "x" * 500_000 + "\nb: [" + "*a, " * 2000 + "]",
         "name: x\ntasks: [" + ", ".join(f"t{n}" for n in range(4000)) + "]",
         "name: x\ntasks: [toy.words]\nmethods: [{use: toy.vote, options: {"
         + ", ".join(f"{'o' * 900}{n}: 1" for n in range(300)) + "}}]",
         "name: x\ndesign: {num_train: 5, num_subsamples: 2, num_test: [" + "1, " * 15_000 + "]}",
         "name: " + "x" * 900_000,
-        "name: x\n? " + "x" * 900_000 + "\n: 1\n",
-        "name: *" + "a" * 900_000,
         "seed: !!bool x",
     ],
 )  # fmt: skip
@@ -164,11 +132,6 @@ def test_values_are_counted_after_aliases_are_replaced(monkeypatch: pytest.Monke
     assert yaml_loader.read_yaml("a: &a [1, 2, 3]\nb: *a", "spec") == {"a": [1, 2, 3], "b": [1, 2, 3]}
     with pytest.raises(PeekbenchError, match="more than 10 values"):
         yaml_loader.read_yaml("a: &a [1, 2, 3]\nb: &b [*a]\nc: [*b, *b]", "spec")
-
-
-def test_merged_keys_are_no_duplicates() -> None:
-    text = "base: {x: 1}\nouter: {inner: &a {<<: {x: 2}, x: 3}}\nlast: {<<: *a}"
-    assert yaml_loader.read_yaml(text, "spec")["last"] == {"x": 3}
 
 
 def test_long_lists_of_errors_are_shortened() -> None:
