@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.live import Live
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
@@ -102,9 +101,11 @@ class Display:
         self.capacity = f"{pluralize(capacity.workers, 'worker')} on {place}"
 
     def trial_finished(self, event: TrialFinished) -> None:
-        """Count a trial."""
+        """Count a trial, and show the first failure."""
         assert self.tally is not None
         self.tally.add(event)
+        if event.failed and self.tally.failed == 1:
+            self.note(f"first failure: {self.tally.first_failure}")
 
     def stop(self, method: str, num_trials: int) -> None:
         """Note that the other trials of a method are not tried."""
@@ -128,36 +129,35 @@ class LiveProgress(Display):
 
     def __init__(self, console: Console) -> None:
         columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Progress(TextColumn("{task.description}"), *columns, console=console, expand=True)
-        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render, transient=True)
+        texts = [TextColumn("{task.description}"), TextColumn("{task.fields[state]}")]
+        self._bar = Progress(texts[0], *columns, texts[1], console=console, expand=True, transient=True)
         self._started = time.monotonic()
 
     def note(self, line: str) -> None:
         """Print a line above the display."""
-        self._live.console.print(line, markup=False, highlight=False)
+        self._bar.console.print(line, markup=False, highlight=False)
 
     def run_started(self, run: RunStarted) -> None:
         """Start the display."""
         super().run_started(run)
         name = Text(run.name)
         name.truncate(MAX_NAME, overflow="ellipsis")
-        self._bar.add_task(escape(name.plain))
-        self._live.start()
+        self._bar.add_task(escape(name.plain), total=run.planned, completed=run.stored, state="")
+        self._bar.start()
 
-    def _render(self) -> RenderableType:
-        if self.tally is None:
-            return ""
-        self._bar.update(self._bar.task_ids[0], completed=self.tally.handled, total=self.tally.planned)
-        lines: list[RenderableType] = []
-        if self.tally.failed:
-            lines.append(f"[red]{self.tally.failed} failed[/], first failure: {escape(self.tally.first_failure)}")
-        return Group(*lines, self._bar, ", ".join(filter(None, [self.tally.pace(), self.capacity])))
+    def trial_finished(self, event: TrialFinished) -> None:
+        """Show how far the run is."""
+        super().trial_finished(event)
+        assert self.tally is not None
+        state = ", ".join(filter(None, [self.tally.pace(), self.capacity]))
+        task = self._bar.task_ids[0]
+        self._bar.update(task, completed=self.tally.handled, total=self.tally.planned, state=state)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Replace the display by a line on what was done."""
-        self._live.stop()
+        self._bar.stop()
         if self.tally is not None:
             self.note(f"{self.tally}, in {duration(time.monotonic() - self._started)}")
 
@@ -186,11 +186,9 @@ class LineProgress(Display):
         self.note(f"now working: {self.capacity}")
 
     def trial_finished(self, event: TrialFinished) -> None:
-        """Show the first failure, and at intervals how far the run is."""
+        """Show at intervals how far the run is."""
         super().trial_finished(event)
         assert self.tally is not None
-        if event.failed and self.tally.failed == 1:
-            self.note(f"first failure: {self.tally.first_failure}")
         now = self._last_trial = time.monotonic()
         if now - self._last >= self._seconds or self.tally.handled == self.tally.planned:
             self._last = now
