@@ -30,7 +30,7 @@ def outcomes_of(items: list[WorkItem], work: Any, **options: Any) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("workers", "in_process"), [(1, True), (1, False), (2, False), (3, False)])
+@pytest.mark.parametrize(("workers", "in_process"), [(1, True), (3, False)])
 def test_every_item_is_done_once(workers: int, in_process: bool) -> None:
     batches: Any = execute(ITEMS, toy_work.Toy(toy_work.record), options=Local(workers=workers, in_process=in_process))
     outcomes = [outcome for batch in batches for outcome in batch]
@@ -42,7 +42,7 @@ def test_every_item_is_done_once(workers: int, in_process: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [2])
 def test_fast_items_are_returned_in_batches(workers: int) -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(2000)]
     batches: Any = list(execute(many, toy_work.Toy(toy_work.record), options=Local(workers=workers)))
@@ -76,7 +76,7 @@ def test_items_done_before_an_error_are_returned() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [2])
 def test_only_the_item_that_kills_its_worker_is_lost(workers: int) -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(200)]
     outcomes = outcomes_of(many, toy_work.die_at_9, workers=workers, retries=1)
@@ -85,15 +85,6 @@ def test_only_the_item_that_kills_its_worker_is_lost(workers: int) -> None:
     assert "2 times at this trial" in failure.error
     others = sorted(outcome[0] for outcome in outcomes if not isinstance(outcome, TrialFailure))
     assert others == [number for number in range(200) if number != 9]
-
-
-def test_items_done_before_an_interruption_are_returned() -> None:
-    numbers: list[int] = []
-    batches: Any = execute(ITEMS, toy_work.Toy(toy_work.interrupt_at_9), options=Local(in_process=True))
-    with pytest.raises(KeyboardInterrupt):
-        for batch in batches:
-            numbers += [number for number, *_ in batch]
-    assert numbers == list(range(9))
 
 
 def test_the_environment_is_restored() -> None:
@@ -106,14 +97,14 @@ def test_the_environment_is_restored() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [2])
 def test_errors_outside_of_methods_end_the_run(workers: int) -> None:
     with pytest.raises(KeyError, match="not an error of a method"):
         list(execute(ITEMS, toy_work.Toy(toy_work.fail), options=Local(workers=workers)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [2])
 def test_item_whose_worker_always_exits_is_retried_and_then_fails(workers: int) -> None:
     (failure,) = outcomes_of(ITEMS[:1], toy_work.die, workers=workers, retries=1)
     assert isinstance(failure, TrialFailure)
@@ -159,14 +150,6 @@ def test_item_that_breaks_the_pipe_fails_and_others_are_done(work: Any, monkeypa
 def test_exit_outside_of_methods_ends_the_run_with_an_error() -> None:
     with pytest.raises(RuntimeError, match="SystemExit"):
         outcomes_of(ITEMS, toy_work.exit_at_9)
-
-
-@pytest.mark.slow
-def test_an_empty_batch_says_that_the_work_continues(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench_workers.dispatcher.POLL_INTERVAL", 0.02)
-    batches: Any = list(execute(ITEMS[9:10], toy_work.Toy(toy_work.sleep_at_9), options=Local()))
-    assert [] in batches
-    assert len([batch for batch in batches if batch]) == 1
 
 
 def test_methods_print_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
@@ -220,11 +203,3 @@ def test_a_busy_worker_ends_with_the_main_process() -> None:
         main.kill()
         psutil.wait_procs([worker], timeout=TIMEOUT)
     assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
-
-
-def test_workers_have_the_flags_of_the_main_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "warnoptions", ["error::UserWarning"])
-    monkeypatch.setitem(sys._xoptions, "faulthandler", True)
-    ((warnings, options),) = outcomes_of(ITEMS[:1], toy_work.flags)
-    assert "error::UserWarning" in warnings
-    assert options["faulthandler"]

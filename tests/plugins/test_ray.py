@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -216,17 +216,6 @@ def test_a_cluster_of_its_own_is_private_and_ends_with_the_run(make_raw: Any) ->
     assert "Traceback" not in out + err
     assert psutil.wait_procs(children, timeout=TIMEOUT)[1] == []
     parent.rmdir()  # which fails if a file is left
-
-
-@pytest.mark.slow
-def test_a_cluster_with_a_token_needs_it(make_quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    token = "ab" * 32
-    with closing(RayNodes({"one": 1}, token)) as nodes:
-        monkeypatch.setenv("RAY_AUTH_MODE", "token")
-        for name, value in (("right", token), ("wrong", token[::-1])):
-            monkeypatch.setenv("RAY_AUTH_TOKEN", value)
-            with nullcontext() if value == token else pytest.raises(PeekbenchError, match="cannot connect .* token"):
-                assert run(make_quick(on(nodes)), store=Path(f"{name}.sqlite")).failed == 0
 
 
 def check_foreign_driver(address: str, processes: Sequence[psutil.Process]) -> None:

@@ -126,18 +126,3 @@ def test_outputs_of_torch_are_right() -> None:
         assert base_score(method(form)) == base_score(method("numpy"))
     with pytest.raises(PluginError, match=r"logits.float\(\).softmax\(-1\)"):
         base_score(method("bfloat16"))
-
-
-def test_streams_and_splits_of_other_names_are_read_as_the_messages_say() -> None:
-    datasets = pytest.importorskip("datasets")
-    texts = [f"{'good' if row % 2 else 'bad'} film {row}" for row in range(120)]
-    rows = [{"text": text, "label": ("neg", "pos")[row % 2]} for row, text in enumerate(texts)]
-    stream = datasets.IterableDataset.from_generator(lambda: iter(rows))
-    assert stream.features is None
-    labels = [row["label"] for row in rows]
-    assert base_score("classic.lsa", stream) == base_score("classic.lsa", (texts, labels))
-    data = datasets.Dataset.from_list(rows)
-    splits = datasets.DatasetDict({"train_clean": data.select(range(60)), "test": data.select(range(60, 120))})
-    with pytest.raises(pb.DataError, match=r"give two of them, as in train=data\['train_clean'\], test=data\['test'\]"):
-        pb.measure("classic.lsa", splits, design="official", progress=False)
-    pb.measure("classic.lsa", train=splits["train_clean"], test=splits["test"], design="official", progress=False)

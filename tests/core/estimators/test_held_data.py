@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -182,21 +181,3 @@ def test_features_of_splits_with_other_columns_are_refused() -> None:
             read_held(OfficialSplits((train, NAMES[:30]), (test, NAMES[:30])), "data", [TFIDF])
     swapped: Any = read_held(OfficialSplits((frame, NAMES[:30]), (frame[["b", "a"]], NAMES[:30])), "data", [TFIDF])
     np.testing.assert_array_equal(swapped.inputs, pd.concat([frame, frame]))
-
-
-@pytest.mark.slow
-def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
-    columns = {"review": TEXTS, "topic": NAMES}
-    path = tmp_path / "my reviews.csv.gz"
-    pd.DataFrame(columns).to_csv(path, sep=";", index=False, encoding="utf-16")
-    for data in (columns, pd.DataFrame(columns).to_dict("records")):  # other data would be refused
-        assert measure("controls.null", data, text="review", label="topic", name="in-memory").failed == 0
-    for design in (DESIGN, {"num_subsamples": 2}):
-        run = measure(TFIDF, path, text="review", label="topic", design=design)
-        assert ([task.name for task in run.spec.tasks], run.failed) == (["my-reviews"], 0)
-    assert run.predictions.to_pandas()["label"].nunique() == 3
-    pd.DataFrame(columns)[::-1].to_csv(path, index=False)
-    assert measure("controls.null", path, text="review", label="topic", name="file").failed == 0
-    pd.DataFrame(columns).to_csv(path, index=False)
-    with pytest.raises(pb.PeekbenchError, match="data of task my-reviews"):
-        measure("controls.null", path, text="review", label="topic", name="file")

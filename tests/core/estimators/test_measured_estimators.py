@@ -193,7 +193,6 @@ def test_only_what_learns_without_labels_adapts() -> None:
 
 NO_PROBABILITIES = make_pipeline(StandardScaler(), LinearSVC())
 TFIDF, SCALED = make_pipeline(TfidfVectorizer(), LogisticRegression()), CLASSIFIERS[0]
-MISSING = np.where(np.arange(480).reshape(120, 4) == 8, np.nan, X)
 REFUSALS = [
     pytest.param(LogisticRegression(), (X, CLASSES), r"each step of this Logistic", id="no transformer"),
     pytest.param(
@@ -231,11 +230,6 @@ def test_what_cannot_be_measured_is_refused(method: Any, data: Any, message: str
     assert caught.value._render_traceback_() == [f"{caught.type.__name__}: {caught.value}"]
 
 
-def test_texts_and_labels_are_two_columns() -> None:
-    with pytest.raises(pb.DataError, match="it has 1 named 'label'; name one column each"):
-        measure(TFIDF, FRAME, text="label")
-
-
 def test_forms_of_the_same_rows_are_the_same_run() -> None:
     named = FRAME.rename(columns={"text": "review", "label": "topic"})
     first = measure("controls.null", FRAME, name="forms")
@@ -250,24 +244,6 @@ def test_forms_of_the_same_rows_are_the_same_run() -> None:
 def read(data: Any) -> Any:
     dataset = read_held(data, "data", [None])
     return dataset.inputs, dataset.labels, dataset.class_names
-
-
-def test_sizes_that_are_not_chosen_fit_the_rows_and_the_others() -> None:
-    run = pb.measure(SCALED, (X, CLASSES), progress=False)
-    assert (run.planned, run.spec.design.num_train, run.spec.design.num_test) == (20, (40,), (40,))
-    run = pb.measure(SCALED, (X, CLASSES), design={"num_train": 20, "num_subsamples": 2}, progress=False)
-    assert (run.planned, run.spec.design.num_train, run.spec.design.num_test) == (2, (20,), (50,))
-    with pytest.raises(pb.PeekbenchError, match=r"30 rows leave 10 for each of two test sets.* choose the sizes"):
-        pb.measure(SCALED, (X[:30], CLASSES[:30]), progress=False)
-    few = {"num_train": 10, "num_test": 10, "num_subsamples": 2}
-    assert pb.measure(SCALED, (X[:30], CLASSES[:30]), design=few, progress=False).finished == 2
-
-
-def test_missing_features_are_for_estimators_that_take_them_or_do_not_see_them() -> None:
-    imputing = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
-    assert measure(imputing, (MISSING, CLASSES)).failed == 0
-    unseen = TABLE.assign(height=MISSING[:, 0], weight=pd.array([None, *range(119)], dtype="Int64"))
-    assert measure(BY_NAME, (unseen, CLASSES)).failed == 0
 
 
 def test_labels_are_classes_or_numbers() -> None:

@@ -60,13 +60,13 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-@pytest.fixture(params=["regular", "editable"])
-def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder with the files of a distribution that is installed in one of two ways."""
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder with the files of a distribution in an editable installation."""
     modules = set(sys.modules)
     monkeypatch.setattr(sys, "path", [*sys.path])
     site_packages = tmp_path / "site-packages"
-    folder = site_packages if request.param == "regular" else tmp_path / "project" / "src"
+    folder = tmp_path / "project" / "src"
     for name, text in {**OWN, **UNUSED}.items():
         write(folder / name, text)
     write(site_packages / "plug-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
@@ -83,7 +83,7 @@ def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     registry.load_installed.cache_clear()
 
 
-def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: Path) -> None:
+def test_code_of_a_plugin_is_that_of_its_packages(installed: Path) -> None:
     code = describe_code(["plug.m"])["plug"]
     assert sorted(code) == sorted(OWN)
     assert code["plug_method/fit.py"] == hashlib.sha256(b"wrong syntax,").hexdigest()[:16]

@@ -14,7 +14,6 @@ from commands import run_command
 from peekbench.errors import StoreError
 from peekbench.execution.observers import Observers
 from peekbench.execution.runner import RunSummary, run
-from peekbench.records.runs import PlannedLook
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, canonical
 
@@ -80,22 +79,6 @@ def test_code_that_made_only_failures_can_be_corrected(make: MakeSpec, edit: Cal
     assert run(spec).failed == 1
     edit("# corrected")
     assert run(spec).notes == ()
-
-
-def test_a_run_that_stopped_at_a_look_is_not_refused(
-    make: MakeSpec, edit: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts = {"methods": ["toy.constant"], "tasks": ["toy.words"], "analyses": ["summary"]}
-    spec = make(design={**design(4), "stop": {"looks": 2}}, **parts)
-
-    look = PlannedLook(2, 4, 0.5, {"toy.constant": "equivalent"}, stops=True)
-    monkeypatch.setattr("peekbench.execution.runner.take_planned_look", lambda *_: look)
-    assert run(spec).finished == 2
-    edit("# edited")
-    assert tells_of_toy(run(spec))
-    more = make(design={**design(4), "stop": {"looks": 2}}, **{**parts, "tasks": ["toy.words", {**OTHER, "name": "b"}]})
-    with pytest.raises(StoreError, match="toy, 2 trials"):
-        run(more)
 
 
 @pytest.mark.slow

@@ -214,7 +214,6 @@ def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
          r"trial, .* of 2 sets, .* use fewer blocks, such as `swap-in: 20`"),
         ("cross", {}, r"arms\[3\]: 'cross' needs a number of blocks; write `cross: 5`, or the arm leave-one-out"),
         ({"stream": 1}, {}, r"arms\[3\]\.stream: 1 is not a number of blocks; use 2 or more"),
-        ({"swap-in": 1}, {}, r"arms\[3\]\.swap-in: 1 is not a number of blocks"),
         ({"prequential": 5}, {"num_unlabeled": 40}, r"prequential-5 predicts the first block without unlabeled texts; "
          r"remove it, or design.num_unlabeled"),
         ({"croos": 7}, {}, r"arms are base, extra, test, .*, and blocks such as `cross: 5`"),

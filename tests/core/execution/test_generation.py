@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import peekbench as pb
-from peekbench.errors import DataError, PluginError, SpecError, StoreError
-from peekbench.records.data import Dataset, SourceRef, Task
+from peekbench.errors import DataError, PluginError, StoreError
 from peekbench.store.reader import Store
 
 CODE = '''
@@ -236,27 +235,3 @@ def test_the_code_of_a_grader_of_data_is_compared() -> None:
     Path("data.py").write_text(GRADERS.replace("return share", "return 2 * share"), encoding="utf-8")
     with pytest.raises(StoreError, match="data"):
         pb.measure("data.py:fit", "data.py:load", **parts)
-
-
-def test_mistakes_in_data_and_specs_have_remedies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    references: Any = ["3", 4]
-    with pytest.raises(DataError, match=r"the reference of row 1 is 4; give a text, as str\(\.\.\.\) does"):
-        pb.measure(fit_to(None), lambda: Dataset(["a", "b"], references, kind="generation"), progress=False)
-    with pytest.raises(DataError, match="row 0 has no reference"):
-        pb.measure(fit_to(None), (["a", "b"], [None, "4"]), kind="generation", progress=False)
-    with pytest.raises(DataError, match="task data is classification, which has no answers to grade by `grader`"):
-        pb.measure(fit_to(None), (["a", "b"] * 50, [0, 1] * 50), grader="number", progress=False)
-    for grader in ("numbr", "sums.py:graed"):
-        (tmp_path / "sums.py").write_text("def grade(answer, reference):\n    return 1\n", encoding="utf-8")
-        with pytest.raises(SpecError, match=r"tasks\[0\]\.grader"):
-            pb.run(write_named(tmp_path, grader), progress=False)
-    task = Task("sums", "generation", (), "", SourceRef("files"), lambda answer, reference: answer == reference)
-    assert task.grade("4", ("5", "4")) == 1.0
-
-
-def write_named(folder: Path, grader: str) -> Path:
-    path = folder / "spec.yaml"
-    tasks = [{"use": "arithmetic.sums", "grader": grader}]
-    path.write_text(json.dumps({"name": "s", "tasks": tasks, "methods": ["controls.null"], "design": DESIGN}))
-    return path

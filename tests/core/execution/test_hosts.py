@@ -7,7 +7,6 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,14 @@ from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
-from peekbench.plugins import NODE_VARIABLE, Options, Preparation, Work, registry
-from peekbench.plugins.entries import ExecutorEntry, MethodEntry
+from peekbench.plugins import NODE_VARIABLE, Options, Work, registry
+from peekbench.plugins.entries import ExecutorEntry
 from peekbench.plugins.work_protocols import Event
 from peekbench.records import Resources, TrialResult, WorkItem
-from peekbench.spec.experiment import ExperimentSpec, load_spec
+from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.differences import Identity
 
 MakeSpec = Callable[..., ExperimentSpec]
-SPECS = Path(__file__).parents[3] / "specs"
 
 
 @pytest.fixture
@@ -149,33 +147,9 @@ def _fail(*_: object, error: Exception) -> None:
     raise error
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in sorted(SPECS.rglob("*.yaml")) if not path.stem.startswith("analysis_")]
-)
-def test_pickled_work_is_small(path: Path) -> None:
-    spec = load_spec(path)
-    tasks = {task.name: {"fingerprint": sha256(task.name.encode()).hexdigest()} for task in spec.tasks}
-    assert len(pickle.dumps(SpecWork(spec, identify(spec, tasks, {})))) <= 10_000
-
-
 def test_needs_are_those_of_the_method(make_spec: MakeSpec) -> None:
     options = {"model": "./no-model", "device": "cuda", "threads": 3}
     spec = make_spec(methods=["toy.constant", {"use": "finetune.tapt", "options": options}])
     work = SpecWork(spec)
     needs = [work.needs(item) for item in list(items(spec))[:2]]
     assert needs == [Resources(), Resources(cpus=3, gpus=1, is_estimate=True)]
-
-
-def test_an_error_in_resources_names_the_method(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = make_spec(methods=["toy.constant"])
-    item = next(items(spec))
-    replace_entry(
-        monkeypatch,
-        "toy.constant",
-        MethodEntry,
-        preparation=Preparation(resources=lambda *, options, folders: options.missing),
-    )
-    with pytest.raises(
-        PluginError, match=r"method toy\.constant: `resources`: AttributeError: .*missing.*check toy\.constant"
-    ):
-        SpecWork(spec).needs(item)

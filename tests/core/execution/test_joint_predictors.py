@@ -29,11 +29,6 @@ def center(train: Any) -> Any:
     return lambda rows: rows[:, 0] - rows[:, 0].mean() + train.labels.mean()
 
 
-def above(train: Any) -> Any:
-    """Return a predictor of class 1 for the rows above the mean of those that it predicts together."""
-    return lambda rows: np.eye(2)[(rows[:, 0] > rows[:, 0].mean()).astype(int)]
-
-
 def mean_squared_errors(labels: Any, train_mean: float, batches: int) -> float:
     """Return the mean squared error of `center` in batches of equal size."""
     return float(np.mean([(train_mean - batch.mean()) ** 2 for batch in np.split(labels, batches)]))
@@ -71,16 +66,6 @@ def test_the_interval_of_the_effect_covers_its_expectation() -> None:
     assert isinstance(estimate, Estimate)
     expected = np.var(LABELS, ddof=1) * (NUM_TEST - 1) / NUM_TEST
     assert estimate.low < -expected < estimate.high < 0
-
-
-def test_a_joint_classifier_is_measured() -> None:
-    labels = (LABELS > 0).astype(int)
-    run = pb.measure(above, (ROWS, labels), arms=["base", "extra", "test", "alone"], **OPTIONS)
-    with Store.open(run.store) as store:
-        negatives = {trial.draw.subsample: 1 - store.test_rows(trial.draw)[0].mean() for trial in store.done()}
-    expected = run.arms["subsample"].map(negatives)
-    assert run.arms["alone"].tolist() == pytest.approx(expected.tolist()), "no row is above its own mean"
-    assert (run.arms["extra"] > run.arms["alone"]).all()
 
 
 def test_folds_have_the_arm_alone() -> None:

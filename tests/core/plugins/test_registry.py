@@ -14,7 +14,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry
 from peekbench.plugins.registry import find_default
 from peekbench.spec.experiment import parse_spec
-from peekbench.spec.json_schema import broken_plugins, make_schema
+from peekbench.spec.json_schema import broken_plugins
 
 WORKING = """
 from peekbench import MethodEntry, Options, Predictor, hookimpl
@@ -98,16 +98,6 @@ analyses: [toy.count]
     assert any("classic.lsa" in line for line in list_lines("methods"))
 
 
-@pytest.mark.slow
-def test_schema_leaves_out_broken_plugins(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    install("broken", "import no_such_library")
-    few = {name: registry.installed()[name] for name in ("broken", "classic", "local", "summary")}
-    with monkeypatch.context() as patch:
-        patch.setattr(registry, "installed", lambda: few)  # the schema of all plugins takes seconds
-        assert "no_such_library" in broken_plugins()["broken"]
-        assert "classic.lsa" in str(make_schema())
-
-
 def test_two_plugins_with_one_name_are_an_error(install: Install) -> None:
     install("same", WORKING, distribution="one", module="plugin_one")
     install("same", WORKING, distribution="two", module="plugin_two")
@@ -143,12 +133,6 @@ def test_show_describes_options_with_type_default_and_meaning() -> None:
     assert "members: docstrings.stdlib" in "\n".join(describe("docstrings.all"))
     with pytest.raises(PluginError, match=r"no entry 'classic.lda'; did you mean classic\.lsa"):
         "\n".join(describe("classic.lda"))
-
-
-def test_list_checks_the_heading() -> None:
-    assert any(line.startswith("  toy.vote ") for line in list_lines("all"))
-    names = [re.findall(r"^  \S+ +", line) for line in list_lines("methods")]
-    assert len({len(*name) for name in names}) == 1, "summaries begin in one column"
 
 
 def test_renderer_is_shown_and_listed(install: Install) -> None:

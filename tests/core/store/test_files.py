@@ -142,7 +142,7 @@ def test_trials_of_a_moved_store_are_in_the_moved_file(make_spec: MakeSpec) -> N
         assert len(moved.done()) == 2
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, SystemExit])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_every_exit_leaves_an_empty_log(error: type[BaseException], make_spec: MakeSpec) -> None:
     with pytest.raises(error), open_for(make_spec()) as store:
         store.save(make_result(0))
