@@ -6,8 +6,6 @@ process, which counts the deaths at each trial. A death counts only if its machi
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +21,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from peekbench import PeekbenchError
 from peekbench.formatting import shorten
-from peekbench.plugins import NODE_VARIABLE
 from peekbench.records import Capacity, Host, Resources, WorkItem
 from peekbench_ray.actor import CONTROL, Launch, Worker
 from peekbench_ray.messages import (
@@ -108,7 +105,6 @@ class Cluster:
         self._path = path
         self._environment = environment
         self._nodes: dict[str, Node] = {}
-        self._names: set[str] = set()  # also of machines that have left, to which trials in the store refer
         self._workers: dict[int, _Worker] = {}
         self._num_created = 0
         self._demand: Mapping[Resources, int] = {}
@@ -211,7 +207,7 @@ class Cluster:
         alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
         for identifier, facts in alive.items():
             if identifier not in self._nodes:
-                self._nodes[identifier] = Node(identifier, self._name(facts), _offer(facts["Resources"]))
+                self._nodes[identifier] = Node(identifier, _name(facts), _offer(facts["Resources"]))
         for identifier in self._nodes.keys() - alive.keys():
             for worker in [worker for worker in self._workers.values() if worker.node.identifier == identifier]:
                 self._report_lost(worker)
@@ -220,18 +216,6 @@ class Cluster:
         self._remove_idle(now)
         self._start_workers()
         self._check_unmet(now)
-
-    def _name(self, facts: Mapping[str, Any]) -> str:
-        """Return a readable name that no other machine of the run has had."""
-        name: str = facts["NodeName"]
-        if name == facts["NodeManagerAddress"]:
-            name = facts["NodeManagerHostname"]
-        main_name = os.environ.get(NODE_VARIABLE) or platform.node()
-        is_other = name == main_name and facts["NodeID"] != ray.get_runtime_context().get_node_id()
-        if is_other or name in self._names:
-            name = f"{name}-{facts['NodeID'][:6]}"
-        self._names.add(name)
-        return name
 
     def _check_dead(self, now: float) -> None:
         """Report workers that died, once it is known whether their machine lives."""
@@ -351,6 +335,13 @@ def _stop(workers: Iterable[_Worker]) -> None:
     stopped = [worker.actor.stop.remote() for worker in workers if worker.has_answered and worker.died_at is None]
     if stopped:
         ray.wait(stopped, num_returns=len(stopped), timeout=STOP_TIMEOUT)
+
+
+def _name(facts: Mapping[str, Any]) -> str:
+    """Return the name that the cluster gives a machine, or its host name with a part of its identifier."""
+    if facts["NodeName"] != facts["NodeManagerAddress"]:
+        return str(facts["NodeName"])
+    return f"{facts['NodeManagerHostname']}-{facts['NodeID'][:6]}"
 
 
 def _offer(resources: Mapping[str, float]) -> Resources:
