@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from peekbench.errors import ContractError
-from peekbench.execution.observers import EVENTS, make_observer
 from peekbench.records.data import Folders
 from peekbench.records.report import Analysis, Column, Table
 from peekbench.records.runs import ArmScores, RunFinished, RunStarted, TrialFinished
@@ -39,7 +38,8 @@ class ObserverCase:
 
     def observe(self) -> object:
         """Return an observer."""
-        return make_observer(self.spec, Folders(spec=self.folder, cache=self.folder / "cache"))
+        folders = Folders(spec=self.folder, cache=self.folder / "cache")
+        return self.spec.entry.observe(options=self.spec.options, folders=folders)
 
     def send(self, events: list[tuple[str, Any]]) -> None:
         """Send events to a new observer."""
@@ -136,7 +136,7 @@ def check_runs(case: ObserverCase) -> None:
     start, spec = events[0], deepcopy(events[0][1].spec)
     case.send(events)
     if start[1].spec != spec:
-        raise ContractError(f"{EVENTS[0]} changes the spec; work on a copy")
+        raise ContractError("run_started changes the spec; work on a copy")
     case.send(sample_events(case.folder, status="interrupted"))
     case.send(sample_events(case.folder, stored=NUM_TRIALS // 2))
     case.send(sample_events(case.folder, stored=NUM_TRIALS))

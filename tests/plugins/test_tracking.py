@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from peekbench import Analysis, Column, Estimate, Folders, Table, Verdict
-from peekbench.execution.observers import make_observer
 from peekbench.records import ArmScores, Draw, RunStarted, Trial, TrialFinished
 from peekbench.spec.components import ObserverSpec, make_component
 from peekbench_testing import sample_events
@@ -43,7 +42,7 @@ def track(use: str, options: dict[str, Any] | None = None) -> None:
         sample_events(here, stored=3),
         sample_events(here, stored=6),
     ):
-        observer = make_observer(spec, Folders(spec=here, cache=here))
+        observer: Any = spec.entry.observe(options=spec.options, folders=Folders(spec=here, cache=here))
         for event, argument in events:
             getattr(observer, event)(argument)
 

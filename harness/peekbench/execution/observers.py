@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from peekbench.errors import ContractError, PeekbenchError
+from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import describe_exception
 from peekbench.plugins.work_protocols import Outcome
@@ -32,37 +32,10 @@ if TYPE_CHECKING:
     from peekbench.records.runs import Capacity
     from peekbench.store.reader import Store
 
-EVENTS = ("run_started", "trial_finished", "analysis_finished", "run_finished")
-"""Methods of an observer, in the order of their calls."""
 END_SECONDS = 60.0
 """Time that observers have after the end of a run, before it ends without them."""
 INTERRUPT_SECONDS = 5.0
 """The same after an interrupt, which batch systems follow with a kill."""
-
-
-def make_observer(spec: ObserverSpec, folders: Folders) -> object:
-    """Return the observer of a run that a component of a spec names.
-
-    Parameters
-    ----------
-    spec
-        The component.
-    folders
-        Folders of the spec file and of the cache.
-
-    Raises
-    ------
-    ContractError
-        If what the plugin returns has no method for an event.
-    """
-    observer = spec.entry.observe(options=spec.options, folders=folders)
-    methods = [name for name in dir(observer) if not name.startswith("_") and callable(getattr(observer, name, None))]
-    if not set(EVENTS) & set(methods):
-        raise ContractError(
-            f"its function returned {type(observer).__name__} without a method for an event; "
-            f"return an object with one or more of the methods {', '.join(EVENTS)}"
-        )
-    return observer
 
 
 class _Thread(threading.Thread):
@@ -81,7 +54,7 @@ class _Thread(threading.Thread):
     def run(self) -> None:
         """Make the observer, and call it until there are no more events or it fails."""
         try:
-            observer = make_observer(self._spec, self._folders)
+            observer = self._spec.entry.observe(options=self._spec.options, folders=self._folders)
             while (item := self._events.get()) is not None and not self._is_abandoned:
                 event, argument = item
                 self._place = event

@@ -78,11 +78,11 @@ def test_observers_that_fail_warn_once_and_change_nothing(make_spec: MakeSpec) -
     run(make_spec(design=DESIGN), store="without.sqlite")
     errors = ["start", "run_started", "trial_finished", "analysis_finished", "run_finished"]
     observers = [{"use": "toy.diary", "options": {"error": error, "path": error}} for error in errors]
-    summary, warnings = observe(make_spec(design=DESIGN, observers=["toy.deaf", *observers]))
+    summary, warnings = observe(make_spec(design=DESIGN, observers=observers))
     assert (summary.finished, summary.failed) == (4, 0)
     columns = ["task", "method", "subsample", "arm", "score"]
     assert load_results(STORE)[columns].equals(load_results("without.sqlite")[columns])
-    expected = ["toy.deaf failed at its start: its function returned object without a method", "SystemExit: no diary"]
+    expected = ["SystemExit: no diary"]
     expected += [f"toy.diary failed at {event}: RuntimeError: no ink (" for event in errors[1:]]
     assert len(warnings) == len(expected)
     assert all(sum(words in warning for warning in warnings) == 1 for words in expected)
