@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -149,27 +149,14 @@ def _change_code(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])}
 
 
-def _leave_out_plugin(folder: Path) -> dict[str, str]:
-    paths = os.environ["PYTHONPATH"].split(os.pathsep)
-    return {"PYTHONPATH": os.pathsep.join(path for path in paths if path != str(FIXTURES))}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "messages"),
-    [
-        (_change_code, ["plugin toy: peekbench_toy.py changed", "numpy: 0.1 instead of"]),
-        (_leave_out_plugin, ["no plugin 'toy' is installed"]),
-    ],
-)
-def test_a_node_that_differs_is_refused(
-    nodes: RayNodes, make_quick: Any, tmp_path: Path, change: Callable[[Path], dict[str, str]], messages: list[str]
-) -> None:
-    nodes.add("other", environment=change(tmp_path))
+def test_a_node_that_differs_is_refused(nodes: RayNodes, make_quick: Any, tmp_path: Path) -> None:
+    nodes.add("other", environment=_change_code(tmp_path))
     try:
         with pytest.raises(PeekbenchError, match="other") as caught:
             run(make_quick(on(nodes), 3000), store=tmp_path / "refused.sqlite")
-        assert all(message in str(caught.value) for message in messages), str(caught.value)
+        for message in ("plugin toy: peekbench_toy.py changed", "numpy: 0.1 instead of"):
+            assert message in str(caught.value)
         assert "other" not in hosts(tmp_path / "refused.sqlite")
     finally:
         nodes.remove("other")
@@ -207,7 +194,6 @@ def test_a_cluster_of_its_own_is_private_and_ends_with_the_run(make_raw: Any) ->
         ]
         assert {"raylet", "gcs_server"} <= {name for name, _ in listening}
         assert {ip for _, ip in listening} <= {"127.0.0.1", "::1"}, listening
-        check_foreign_driver(arguments["gcs-address"], children)
     finally:
         os.killpg(process.pid, signal.SIGINT)  # like a terminal, to all processes of the run
         out, err = process.communicate(timeout=TIMEOUT)
@@ -216,31 +202,6 @@ def test_a_cluster_of_its_own_is_private_and_ends_with_the_run(make_raw: Any) ->
     assert "Traceback" not in out + err
     assert psutil.wait_procs(children, timeout=TIMEOUT)[1] == []
     parent.rmdir()  # which fails if a file is left
-
-
-def check_foreign_driver(address: str, processes: Sequence[psutil.Process]) -> None:
-    """Assert that a driver connects to a cluster with the token in the environment of its processes, and only then."""
-    (token,) = {process.environ()["RAY_AUTH_TOKEN"] for process in processes if process.name() == "raylet"}
-    assert not any(token in word for process in processes if process.is_running() for word in process.cmdline())
-    code = (
-        f"import ray; ray.init({address!r}, logging_level='ERROR'); print(ray.get(ray.remote(lambda: 'in').remote()))"
-    )
-    right = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-    drivers = [
-        subprocess.Popen(
-            [sys.executable, "-c", code],
-            env={**os.environ, **right, **change},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for change in ({}, {"RAY_AUTH_TOKEN": "0" * len(token)}, {"RAY_AUTH_MODE": "disabled"})
-    ]
-    (out, _), *others = [driver.communicate(timeout=TIMEOUT) for driver in drivers]
-    assert out == "in\n"
-    for out, err in others:
-        assert out == ""
-        assert "token is missing or incorrect" in err
 
 
 @pytest.mark.slow

@@ -128,9 +128,3 @@ def test_files_of_new_tasks_are_no_changes(make_short: MakeSpec) -> None:
         run(grown)
     Path("other").write_text("other")
     assert run(grown).finished == 3, "the files of a new task are new"
-    again = make_short("abcd", b={"weights": "other"}, c={"weights": "third"})
-    Path("third").write_text("changed")
-    with pytest.raises(StoreError, match="method toy.short, task c: weights changed"):
-        run(again)
-    Path("third").write_text("third")
-    assert run(again).finished == 3
