@@ -139,7 +139,7 @@ def _find_local_code(code: Code) -> dict[str, Path]:
 
 def _imported_libraries(files: Mapping[str, Path]) -> list[str]:
     """Return the names of what files import of the packages `peekbench_*`."""
-    names = (name for path in files.values() for name in read_imports(read_code(path)).anywhere)
+    names = (name for path in files.values() for name in read_imports(read_code(path)))
     return [name for name in names if name.startswith(f"{CORE}_")]
 
 
@@ -286,9 +286,7 @@ def _imported_distributions(plugin: str) -> set[str]:
 
     A distribution that an installed plugin imports is taken to have the name of its module, which is quick to tell.
     """
-    modules = {
-        name.partition(".")[0] for path in find_code(plugin).values() for name in read_imports(read_code(path)).anywhere
-    }
+    modules = {name.partition(".")[0] for path in find_code(plugin).values() for name in read_imports(read_code(path))}
     if not is_code(plugin):
         return {canonicalize_name(module) for module in modules if module != CORE}
     owners = _owners(_search_path())

@@ -161,26 +161,20 @@ def describe_exception(error: BaseException, caller: Path = CORE) -> str:
     Places in the core and in the folder of the caller are left out.
     """
     described = f"{type(error).__name__}: {' '.join(shorten(str(error), MAX_MESSAGE).split())}".removesuffix(": ")
-    if place := find_place(error, caller=caller) or find_place(error, caller=caller, is_own=False):
+    if place := find_place(error, caller):
         described += f" ({place})"
     return described
 
 
-def find_place(error: BaseException, *, caller: Path = CORE, is_own: bool = True) -> str:
-    """Return the innermost place outside of the core and the libraries, or the outermost outside of the core."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not {CORE, caller} & set(Path(frame.filename).resolve().parents)
-    ]
-    if is_own:
-        frames = [frame for frame in frames[::-1] if Path(frame.filename).is_absolute()]
-        frames = [frame for frame in frames if not is_installed(Path(frame.filename))]
-    for frame in frames:
-        place = f"{_relative(Path(frame.filename))}, line {frame.lineno}"
-        if frame.name.startswith("<"):
-            return place
-        return f"{place}, in {frame.name}"
+def find_place(error: BaseException, caller: Path = CORE) -> str:
+    """Return the innermost place outside of the core, the caller and the libraries; empty if there is none."""
+    for frame in traceback.extract_tb(error.__traceback__)[::-1]:
+        path = Path(frame.filename)
+        is_own = path.is_absolute() and not {CORE, caller} & set(path.resolve().parents) and not is_installed(path)
+        if is_own and frame.name.startswith("<"):
+            return f"{_relative(path)}, line {frame.lineno}"
+        if is_own:
+            return f"{_relative(path)}, line {frame.lineno}, in {frame.name}"
     return ""
 
 

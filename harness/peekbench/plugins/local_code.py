@@ -118,9 +118,9 @@ def find_modules(code: Code) -> tuple[Path, set[str], dict[str, Path]]:
     """Return the folder of code, the names that it and its modules there import, and the files of these modules."""
     folder, names = code.folder, {code.rstrip(":")}
     if code.path:
-        folder, names = code.path.parent, set(read_imports(read_code(code.path)).needed)
+        folder, names = code.path.parent, set(read_imports(read_code(code.path)))
     files = find_local_files(folder, names)
-    return folder, names.union(*(read_imports(read_code(path)).needed for path in files.values())), files
+    return folder, names.union(*(read_imports(read_code(path)) for path in files.values())), files
 
 
 def _refuse_ambiguous(top: str, folder: Path, *, is_own: bool) -> None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from pathlib import Path
 from pkgutil import get_importer
-from typing import Any, NamedTuple
+from typing import Any
 
 from peekbench.errors import PluginError
 from peekbench.plugins.names import FILE
@@ -132,7 +132,7 @@ def find_local_files(root: Path, names: Iterable[str]) -> dict[str, Path]:
         if found := locate(left.pop(), [str(root)]):
             new = {name: path for name, path in find_files(*found).items() if name not in files}
             files |= new
-            left += [name for path in new.values() for name in read_imports(read_code(path)).needed]
+            left += [name for path in new.values() for name in read_imports(read_code(path))]
     return files
 
 
@@ -152,46 +152,23 @@ def read_code(path: Path) -> bytes:
         ) from error
 
 
-class Imports(NamedTuple):
-    """Dotted names in the content of a file."""
-
-    anywhere: frozenset[str] = frozenset()
-    """Names that import statements name, except relative ones."""
-    by_reference: frozenset[str] = frozenset()
-    """Modules of the references in its texts."""
-    at_top: frozenset[str] = frozenset()
-    """Names that import statements at its top level name; relative ones begin with dots."""
-
-    @property
-    def needed(self) -> frozenset[str]:
-        """Names that import statements name, and the modules of references."""
-        return self.anywhere | self.by_reference
-
-
 @lru_cache(maxsize=2048)
-def read_imports(content: bytes) -> Imports:
-    """Return the names in the content of a file; none if it is not valid Python."""
+def read_imports(content: bytes) -> frozenset[str]:
+    """Return the dotted names that the content of a file needs; none if it is not valid Python.
+
+    These are the names in import statements, except relative ones, and the modules of references in texts.
+    """
     with warnings.catch_warnings(action="ignore"):  # the interpreter warns when it imports the module
         try:
-            tree = ast.parse(content)
+            nodes = list(ast.walk(ast.parse(content)))
         except (SyntaxError, ValueError):
-            return Imports()
-    nodes = list(ast.walk(tree))
-    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    return Imports(
-        frozenset(name for node in nodes for name in _imported(node) if not name.startswith(".")),
-        frozenset(text.partition(":")[0] for text in texts if REFERENCE.fullmatch(text)),
-        frozenset(name for node in tree.body for name in _imported(node)),
-    )
-
-
-def _imported(node: ast.AST) -> list[str]:
-    """Return the dotted names that an import statement names: what it imports can be modules."""
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if not isinstance(node, ast.ImportFrom):
-        return []
-    start = "." * node.level
-    if node.module:
-        start += f"{node.module}."
-    return [f"{start}{alias.name}" for alias in node.names]
+            return frozenset()
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and REFERENCE.fullmatch(node.value):
+            names.add(node.value.partition(":")[0])
+    return frozenset(names)
