@@ -1,15 +1,19 @@
 """Logs of lm-evaluation-harness that were written with `--log_samples`.
 
 A run writes `results_TIME.json` with the averages, and `samples_TASK_TIME.jsonl` with a line for each text and filter.
-If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`.
+If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`. Older versions write no TIME, and
+`MODEL_ARGS_TASK.jsonl` for the samples. Their lines name neither their filter nor their metrics, which are those of the
+averages: the first line of a text is that of the first filter.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +43,8 @@ class Results(Part):
     num_fewshot: dict[str, Any] | None = Field(default=None, alias="n-shot")
     versions: dict[str, Any] | None = None
     configs: dict[str, dict[str, Any]] | None = None
+    config: dict[str, Any] | None = None
+    """How the program was called."""
 
 
 class Line(Part):
@@ -47,8 +53,8 @@ class Line(Part):
     model_config = ConfigDict(extra="allow")
 
     doc_id: int | str
-    filter: str
-    metrics: list[str]
+    filter: str | None = None
+    metrics: list[str] | None = None
     doc_hash: str | None = None
 
 
@@ -68,14 +74,10 @@ def read_lm_eval(path: Path) -> dict[str, TaskLog]:
     file = find_file(path, "results*.json", "lm-eval")
     content = parse(Results, file.read_bytes(), file)
     groups = {name for name, members in (content.group_subtasks or {}).items() if members}
-    time = re.search(f"{TIME}$", file.stem)
-    suffix = ""
-    if time is not None:
-        suffix = time[0]
     tasks = {}
     for task in content.results:
-        samples = file.parent / f"samples_{task}{suffix}.jsonl"
-        if samples.exists():
+        samples = _find_samples(file, task, (content.config or {}).get("model_args"))
+        if samples is not None:
             tasks[task] = _read_task(samples, task, content)
         elif task not in groups:  # groups of tasks have averages only
             raise ResultsError(
@@ -85,10 +87,23 @@ def read_lm_eval(path: Path) -> dict[str, TaskLog]:
     return tasks
 
 
+def _find_samples(file: Path, task: str, model_args: Any) -> Path | None:
+    """Return the file with the samples of a task, which has the time of the results in its name if they have one."""
+    time = TIME
+    if own := re.search(f"{TIME}$", file.stem):
+        time = re.escape(own[0])
+    beginning = re.escape(re.sub("[/=]", "__", str(model_args)))
+    name = rf"(samples|{beginning})_{re.escape(task)}({time})?\.jsonl"
+    found = sorted(path for path in file.parent.iterdir() if re.fullmatch(name, path.name))
+    if len(found) > 1:
+        raise ResultsError(f"{file}: {found[0].name} and {found[1].name} can both be its samples; remove one")
+    return next(iter(found), None)
+
+
 def _read_task(file: Path, task: str, content: Results) -> TaskLog:
     directions = (content.higher_is_better or {}).get(task) or {}
     stated = dict(content.results[task])
-    answers = list(_read_answers(file))
+    answers = list(_read_answers(file, stated))
     names = dict.fromkeys(name for answer in answers for name in answer.values)
     losses = frozenset(name for name in names if name.partition(",")[0] in LIKELIHOODS)
     for name in losses:
@@ -134,12 +149,21 @@ def _as_losses(answers: list[ScoredAnswer], name: str) -> list[ScoredAnswer]:
     ]
 
 
-def _read_answers(file: Path) -> Iterator[ScoredAnswer]:
-    """Read the samples of a task."""
+def _read_answers(file: Path, stated: Collection[str]) -> Iterator[ScoredAnswer]:
+    """Read the samples of a task; `stated` has the names of its averages."""
     check_regular(file)
+    averages = [name.partition(",") for name in stated if not name.partition(",")[0].endswith("_stderr")]
+    filters = list(dict.fromkeys(name for _, _, name in averages if name))
+    num_lines: Counter[str] = Counter()
     with file.open("rb") as lines:
         for number, content in enumerate(lines, 1):
             line = parse(Line, content, f"{file}, line {number}")
             fields = line.model_extra or {}
-            values = {f"{name},{line.filter}": fields.get(name) for name in line.metrics}
-            yield ScoredAnswer(str(line.doc_id), values, line.doc_hash or "")
+            text, own = str(line.doc_id), line.filter
+            if own is None:
+                own = next(islice(filters, num_lines[text], None), "none")
+                num_lines[text] += 1
+            metrics = line.metrics
+            if metrics is None:
+                metrics = [name for name, _, of_filter in averages if of_filter == own and name in fields]
+            yield ScoredAnswer(text, {f"{name},{own}": fields.get(name) for name in metrics}, line.doc_hash or "")

@@ -117,7 +117,16 @@ def _read_csv(path: Path, columns: Sequence[str], options: FileOptions) -> Itera
 def _read_json(path: Path, columns: Sequence[str], options: FileOptions) -> Iterator[Row]:
     keys: dict[str, None] = {}
     for place, record in read_objects(_lines(path, options), str(path)):
-        keys.update(dict.fromkeys(record))
-        yield Row(place, [record.get(column) for column in columns])
+        values = dict(_nested_values(record)) | record
+        keys.update(dict.fromkeys(values))
+        yield Row(place, [values.get(column) for column in columns])
     for column in columns:
         column_position(column, list(keys), path)
+
+
+def _nested_values(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values within objects with names such as 'data.text'."""
+    for key, value in record.items():
+        yield f"{prefix}{key}", value
+        if isinstance(value, dict):
+            yield from _nested_values(value, f"{prefix}{key}.")

@@ -87,6 +87,25 @@ def test_logs_of_lm_eval_itself_are_read() -> None:
             import_table("lm-eval", logs, metrics=metrics, tasks=tasks)
 
 
+@pytest.mark.parametrize("samples", ["samples_{}_2026-01-01T00-00-00.jsonl", "pretrained__org__gpt_{}.jsonl"])
+def test_lines_without_filters_and_metrics_are_those_of_the_averages(samples: str, tmp_path: Path) -> None:
+    metrics = ["acc", "exact_match,letter"]
+    for arm in ("extra", "test"):
+        folder = tmp_path / arm
+        folder.mkdir()
+        (results,) = (LOGS / "lm_eval" / arm).glob("results_*.json")
+        content = {**json.loads(results.read_text()), "config": {"model_args": "pretrained=org/gpt"}}
+        (folder / "results.json").write_text(json.dumps(content))
+        for task in ("docs_module", "docs_name"):
+            (file,) = results.parent.glob(f"samples_{task}_*")
+            lines = sorted(map(json.loads, file.read_text().splitlines()), key=lambda line: str(line["filter"]))
+            old = [{key: line[key] for key in line if key not in ("filter", "metrics")} for line in lines]
+            (folder / samples.format(task)).write_text("".join(f"{json.dumps(line)}\n" for line in old))
+    logs, newer = ([(arm, path / arm) for arm in ("extra", "test")] for path in (tmp_path, LOGS / "lm_eval"))
+    found, expected = (import_table("lm-eval", paths, metrics=metrics) for paths in (logs, newer))
+    assert_frame_equal(found, expected)
+
+
 @pytest.mark.parametrize(
     ("task", "metric"),
     [

@@ -154,6 +154,21 @@ def test_files_are_read_as_people_have_them(read: Callable[..., Dataset], conten
     assert list(zip(dataset.inputs, name_labels(dataset.labels, dataset.class_names), strict=True)) == ROWS
 
 
+def test_nested_columns_are_named_with_dots(read: Callable[..., Dataset]) -> None:
+    rows = [{"data": {"text": f"text {n}"}, "label": n % 2} for n in range(4)]
+    data = read("".join(f"{json.dumps(row)}\n" for row in rows), "rows.jsonl", text="data.text")
+    assert data.inputs == ("text 0", "text 1", "text 2", "text 3")
+    with pytest.raises(DataError, match="no column 'data.txt'; did you mean data.text"):
+        read(json.dumps(rows), "rows.json", text="data.txt")
+
+
+def test_a_header_named_as_one_column_is_divided(read: Callable[..., Dataset]) -> None:
+    content = "text;label\ngood, really;1\nbad, really, bad;0\n"
+    with pytest.raises(DataError, match="no column 'text;label'; .*available columns: 'text', 'label'"):
+        read(content, "rows.csv", text="text;label", label=None)
+    assert read(content, "rows.csv").inputs == ("good, really", "bad, really, bad")
+
+
 def test_options_set_quote_and_encoding(read: Callable[..., Dataset]) -> None:
     assert read("text;label\nein 'ä';a\nb;c\n".encode("latin-1"), encoding="latin-1").inputs[0] == "ein 'ä'"
     for quote in ("", None):
@@ -219,8 +234,8 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
         ('["a", 1]\n', "rows.jsonl", {}, "row 1: a JSON str instead of an object; write"),
         ('{"text": "a", "label": 1}\n', "rows.jsonl", {"text": "body"}, "no column 'body'; .*'text', 'label'"),
         ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "column 'label': .*line 2"),
-        ('{"text": 12, "label": 1}\n', "rows.jsonl", {}, "line 1: 12 in column 'text' is int, not text"),
-        ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "line 1: the label 0.5 is float"),
+        ('{"text": 12, "label": 1}\n', "rows.jsonl", {}, "row 1: 12 in column 'text' is int, not text"),
+        ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "row 1: the label 0.5 is float"),
         ('{"text": "a", "text": "b"}\n', "rows.jsonl", {}, "line 1: not valid JSON .*duplicated"),
         (CSV, "rows.parquet", {}, r"rows\.parquet .*write the file again"),
     ],

@@ -36,10 +36,10 @@ def test_missing_and_unsuitable_references_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 2: no reference; .*`drop_missing`"):
         load_dataset("files", options)
     assert load_dataset("files", {**options, "drop_missing": True}).labels == ("1", "3", "4")
-    with pytest.raises(DataError, match="line 1: no reference"):
+    with pytest.raises(DataError, match="row 1: no reference"):
         load_dataset("files", write(tmp_path / "missing.jsonl", [[None]]))
     for answer, name in (({"value": 1}, "dict"), ([["4"]], "list")):
-        with pytest.raises(DataError, match=f"column 'answer', .*line 1: .* is {name}, but a reference is text or a"):
+        with pytest.raises(DataError, match=f"column 'answer', .*row 1: .* is {name}, but a reference is text or a"):
             load_dataset("files", write(tmp_path / "nested.jsonl", [answer]))
     for changed in ({"label": None}, {"class_names": ["a", "b"]}, {"label_separator": ";"}):
         with pytest.raises(SpecError, match="kind is generation"):

@@ -173,8 +173,8 @@ def find_dialect(
 ) -> Dialect:
     r"""Return the delimiter and the quote of a file.
 
-    The best ones find all columns in the header. Then the first quote is the best, and the delimiter that divides all
-    records into as many fields as the header, and the header into the most.
+    The best ones find all columns in a header of several. Then the first quote is the best, and the delimiter that
+    divides all records into as many fields as the header, and the header into the most.
 
     Parameters
     ----------
@@ -196,7 +196,8 @@ def find_dialect(
 
     def rank(dialect: Dialect) -> tuple[bool, bool, bool, int]:
         is_usual = dialect.quote == quotes[0]
-        return set(columns) <= set(dialect.header), is_usual, dialect.is_regular, len(dialect.header)
+        has_columns = len(dialect.header) > 1 and set(columns) <= set(dialect.header)
+        return has_columns, is_usual, dialect.is_regular, len(dialect.header)
 
     return max(found, key=rank)
 
@@ -215,7 +216,9 @@ def _try_dialect(lines: Iterable[str], delimiter: str, quote: str) -> Dialect:
 
 
 def read_objects(lines: Iterable[str], origin: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the position of each object and the object, from JSON Lines or a list in a JSON file.
+    """Yield the position of each object and the object, from JSON Lines or a JSON file.
+
+    A JSON file has a list of objects, or one object that contains them by their keys, which become the column `key`.
 
     Parameters
     ----------
@@ -229,14 +232,18 @@ def read_objects(lines: Iterable[str], origin: str) -> Iterator[tuple[str, dict[
     DataError
         If they are neither.
     """
-    remaining = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
-    for number, line in remaining:
-        if not line.lstrip().startswith("["):
+    content = [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
+    if len(content) > 1 and content[0][1] != "{" and not content[0][1].startswith("["):
+        for number, line in content:
             yield _check_object(f"line {number}", _parse(line, f"{origin}, line {number}"), origin)
-            continue
-        content = "".join((line, *(other for _, other in remaining)))
-        for position, record in enumerate(_parse(content, f"{origin}, from line {number}"), start=1):
-            yield _check_object(f"row {position}", record, origin)
+        return
+    rows = _parse("\n".join(line for _, line in content) or "[]", f"{origin}, from line 1")
+    if isinstance(rows, dict) and rows and all(isinstance(row, dict) for row in rows.values()):
+        rows = [{"key": key, **row} for key, row in rows.items()]
+    elif not isinstance(rows, list):
+        rows = [rows]
+    for position, row in enumerate(rows, start=1):
+        yield _check_object(f"row {position}", row, origin)
 
 
 def _check_object(place: str, record: Any, origin: str) -> tuple[str, dict[str, Any]]:
