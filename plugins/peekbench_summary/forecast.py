@@ -43,9 +43,9 @@ from peekbench_summary.power import Power
 
 POWER = 0.8
 """Probability with which a detectable bias is detected, and with which added subsamples must settle a verdict."""
-MAX_ADDITIONAL = 100_000
-"""Largest number of additional subsamples per task that is considered."""
-CANDIDATES: FloatArray = np.unique(np.geomspace(1, MAX_ADDITIONAL, 150).round())
+PRIOR = 4.0
+MIN_MAXIMUM, MAX_RATIO = 1000, 10
+"""Largest number of additional subsamples per task that is considered, absolute and as a multiple of those today."""
 MAX_DEGREES = 10_000.0  # beyond which the power of Student's t test is that of the normal test
 NUM_WALKS = 10_000
 MAX_ROWS = 8
@@ -54,8 +54,9 @@ MAX_ROWS = 8
 def settle(bias: Bias, alpha: float) -> Settling | None:
     """Return the fewest additional subsamples per task that probably settle a verdict.
 
-    The later mean is a weighted average of today's and that of the new subsamples. Given today's data and a flat prior,
-    its distance from today's mean has Student's t distribution.
+    The later mean is a weighted average of today's and that of the new subsamples. Its distribution follows from
+    today's data and a normal prior for the bias, whose standard deviation is `PRIOR` times the region. Without it, a
+    few noisy subsamples would predict a bias of many points.
 
     Parameters
     ----------
@@ -74,42 +75,50 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     ----------
     Predictive power: Spiegelhalter et al. (1986), https://doi.org/10.1016/0197-2456(86)90003-6
     """
-    ratios = 1 + CANDIDATES * len(bias.units) / bias.num_units
+    present = bias.num_units / len(bias.units)
+    maximum = max(MIN_MAXIMUM, round(MAX_RATIO * present))
+    candidates = np.unique(np.geomspace(1, maximum, 100).round())
+    ratios = 1 + candidates / present
     levels = np.array([bias.levels.later(ratio)(alpha) for ratio in ratios.tolist()])
     units = ratios * bias.num_units
     if bias.num_sides == 1:
-        return Settling(_first(units * math.log1p(-bias.region.half_width) <= np.log(levels), None), MAX_ADDITIONAL)
+        enough = units * math.log1p(-bias.region.half_width) <= np.log(levels)
+        return Settling(_first(candidates, enough, None), maximum)
     now = estimate_these_tasks(bias.units, 1 - alpha, is_skewed=False)
-    if not now.standard_error > 0:
+    error, region = now.standard_error, bias.region.half_width
+    if not error > 0 or not any(map(np.ptp, bias.units)):
         return None
-    mean = mean_over_tasks(bias.units)
-    errors = now.standard_error / np.sqrt(ratios)
+    share = 1 / (1 + (error / (PRIOR * region)) ** 2) if region else 1.0  # of today's mean in the posterior mean
+    new = 1 - 1 / ratios  # weight of the new subsamples
+    means = mean_over_tasks(bias.units) * (1 - new + new * share)
+    spreads = error * np.sqrt(new * (new * share + 1 - new))
+    errors = error / np.sqrt(ratios)
     margins, hidden = (
         np.array([function(number) for number in units.tolist()])
         for function in (bias.region.margin, bias.region.unseen_bias)
     )
     degrees = now.degrees * ratios
     within = np.clip(margins - t.isf(levels, degrees) * errors, 0, None)
-    beyond = np.maximum(t.isf(levels / 2, degrees) * errors + hidden, within)
-    spreads = now.standard_error * np.sqrt(1 - 1 / ratios)
+    half_widths = t.isf(levels / 2, degrees) * errors
+    beyond = np.maximum(half_widths + hidden, within)
 
     def inside(limits: FloatArray) -> FloatArray:
-        probabilities: FloatArray = stdtr(now.degrees, (limits - mean) / spreads)
-        return probabilities - stdtr(now.degrees, (-limits - mean) / spreads)
+        probabilities: FloatArray = stdtr(now.degrees, (limits - means) / spreads)
+        return probabilities - stdtr(now.degrees, (-limits - means) / spreads)
 
     chances = (1 - inside(beyond) + inside(within)) * (2.0 ** (1 - units) <= levels)
-    return Settling(_first(chances >= POWER, chances), MAX_ADDITIONAL)
+    return Settling(_first(candidates, chances >= POWER, chances), maximum, half_width=float(half_widths[-1]))
 
 
-def _first(enough: BoolArray, chances: FloatArray | None) -> Advice | None:
+def _first(candidates: FloatArray, enough: BoolArray, chances: FloatArray | None) -> Advice | None:
     """Return the first candidate that is enough, rounded up to two digits."""
     positions = np.flatnonzero(enough)
     if not len(positions):
         return None
-    number = int(CANDIDATES[positions[0]])
+    number = int(candidates[positions[0]])
     unit: int = 10 ** max(0, len(str(number)) - 2)
     rounded = math.ceil(number / unit) * unit
-    return Advice(rounded, None if chances is None else float(np.interp(rounded, CANDIDATES, chances)))
+    return Advice(rounded, None if chances is None else float(np.interp(rounded, candidates, chances)))
 
 
 def minimum_detectable(standard_error: float, degrees: float, level: float) -> float | None:

@@ -181,14 +181,13 @@ class Settling:
     """What would probably settle an inconclusive verdict."""
 
     advice: Advice | None
-    """For a bias near zero, or at least as large as the region; None if more than `maximum` subsamples are needed."""
-    maximum: int = 100_000
+    """None if more than `maximum` subsamples are needed."""
+    maximum: int = 1000
     """Largest number of additional subsamples per task that was considered."""
     is_limited_by_rows: bool = False
     """Whether `maximum` is the number that the rows of the tasks support. Set by peekbench."""
-    num_tasks: int | None = None
-    """Tasks like these that would settle it with `maximum` more subsamples each, if `advice` is None.
-    Set by peekbench if the rows of the tasks support no more, and if it is known."""
+    half_width: float | None = None
+    """Half-width of the interval after `maximum` more subsamples, if `advice` is None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from math import ceil
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -290,7 +290,7 @@ def _describe_rows(analysis: Analysis, rows: RowName, max_subsamples: Mapping[in
 
 
 def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict:
-    """Return a verdict that advises no more subsamples than the rows of the tasks support, but more tasks.
+    """Return a verdict that advises no more subsamples than the rows of the tasks support.
 
     Parameters
     ----------
@@ -305,8 +305,8 @@ def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict
     >>> evidence = TrialEvidence(num_tasks=2, num_trials=40, settling=Settling(Advice(70, 0.8)))
     >>> verdict = Verdict("lsa", "bias", "inconclusive", Estimate(0.0, -0.1, 0.1), evidence=evidence)
     >>> limited = limit_advice(verdict, {100: 50}).evidence.settling
-    >>> limited.advice, limited.maximum, limited.num_tasks
-    (None, 30, 4)
+    >>> limited.advice, limited.maximum
+    (None, 30)
     """
     evidence = verdict.evidence
     if not isinstance(evidence, TrialEvidence) or evidence.settling is None or not max_subsamples:
@@ -317,10 +317,10 @@ def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict
     room = supported - round(number)
     if room >= settling.maximum or (settling.advice is not None and settling.advice.subsamples <= room):
         return verdict
-    num_tasks = None
-    if settling.advice is not None:
-        num_tasks = ceil(evidence.num_tasks * (number + settling.advice.subsamples) / supported)
-    limited = Settling(None, room, is_limited_by_rows=True, num_tasks=num_tasks)
+    half_width = settling.half_width
+    if half_width is not None:
+        half_width *= sqrt((number + settling.maximum) / supported)
+    limited = Settling(None, room, is_limited_by_rows=True, half_width=half_width)
     return replace(verdict, evidence=replace(evidence, settling=limited))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from peekbench.formatting import (
     duration,
     format_cell,
+    format_size,
     join_words,
     pluralize,
 )
@@ -94,22 +95,26 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
     if merged is not None and merged.advice is not None:
         number = f"{merged.advice.subsamples:,} more subsamples per task"
         return Answer(NEXT, number, *_extend(report, merged.advice, needed))
-    if merged is not None and merged.is_limited_by_rows:
-        details = f"The rows of the tasks support too few subsamples to settle {names}"
-        remedy = f"{_add_rows_or_tasks(merged)}, in a run with another name and seed"
-        return Answer(NEXT, "More rows or tasks", f"{details}: {remedy}.")
-    if any(map(_is_unmeasured, needed.values())):
-        how = {"table": ADD["table"]}.get(extension.of, "set num_subsamples to at least 20")
-        text = f"They measure the noise, which is unknown with one: {how}"
-        return Answer(NEXT, "At least 20 subsamples per task", *_then_run(text, report))
-    details = "Draw larger test sets or more tasks, in a run with another name and seed."
-    return Answer(NEXT, f"No number of subsamples is known that settles {names}", details)
+    if merged is not None:
+        return Answer(NEXT, "Report the interval", f"{names}: {_give_up(merged, needed.values())}.")
+    how = {"table": ADD["table"]}.get(extension.of, "set num_subsamples to at least 20")
+    text = f"They measure the noise, which is unknown with one: {how}"
+    return Answer(NEXT, "At least 20 subsamples per task", *_then_run(text, report))
 
 
-def _is_unmeasured(verdict: Verdict) -> bool:
-    """Return whether the noise of a task is unknown, so that no number of subsamples can be advised."""
-    evidence = verdict.evidence
-    return isinstance(evidence, TrialEvidence) and evidence.settling is None and not evidence.is_zero
+def _give_up(needed: Settling, verdicts: Iterable[Verdict]) -> str:
+    """Return a clause that verdicts cannot be settled, with what is known instead."""
+    verdicts = list(verdicts)
+    unit, how = verdicts[0].unit, f"{needed.maximum:,} more subsamples per task"
+    if needed.is_limited_by_rows:
+        how = "all rows"
+    text = "this cannot be settled with these data"
+    if needed.half_width is not None:
+        text += f": with {how}, the interval would be about ±{format_size(needed.half_width, unit)}"
+    limits = [abs(limit) for verdict in verdicts for limit in verdict.estimate.limits if limit is not None]
+    if limits:
+        text += f"; report that a bias beyond ±{format_size(max(limits), unit)} is excluded"
+    return text
 
 
 def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tuple[str, str]:
@@ -125,6 +130,8 @@ def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tu
     how = ADD[extension.of]
     if extension.num_subsamples is not None:
         how = f"set num_subsamples to {extension.num_subsamples + advice.subsamples}"
+        if not extension.command:
+            how = f"set num_subsamples={extension.num_subsamples + advice.subsamples}"
     time = ""
     if extension.seconds:
         time = f" and take one worker about {duration(advice.subsamples * extension.seconds)}"
@@ -163,7 +170,7 @@ def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
         reason = f"the interval is extended to 0, because a second test does not exclude it (p = {p_value}); "
     if evidence.settling is None:
         return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
-    return f"{reason}{_advise(evidence.settling)}"
+    return f"{reason}{_advise(evidence.settling, verdict)}"
 
 
 def find_settling(verdict: Verdict) -> Settling | None:
@@ -189,7 +196,7 @@ def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
         None,
         max(settling.maximum for settling in known),
         any(settling.is_limited_by_rows for settling in known),
-        max((settling.num_tasks for settling in known if settling.num_tasks is not None), default=None),
+        max((settling.half_width for settling in known if settling.half_width is not None), default=None),
     )
 
 
@@ -200,17 +207,8 @@ def _state_chance(advice: Advice) -> str:
     return f"with {advice.probability:.0%} probability"
 
 
-def _advise(needed: Settling) -> str:
+def _advise(needed: Settling, verdict: Verdict) -> str:
     """Return a clause on what settles a verdict."""
     if (advice := needed.advice) is not None:
         return f"{advice.subsamples:,} more subsamples per task settle this {_state_chance(advice)}"
-    if needed.is_limited_by_rows:
-        return f"the rows of the tasks are too few to settle this with more subsamples; {_add_rows_or_tasks(needed)}"
-    return f"it takes more than {needed.maximum:,} more subsamples per task to settle this"
-
-
-def _add_rows_or_tasks(limited: Settling) -> str:
-    """Advise more data if the rows of the tasks do not support the subsamples that settle verdicts."""
-    if limited.num_tasks:
-        return f"add rows, or use about {limited.num_tasks:,} tasks like these"
-    return "add rows or tasks"
+    return _give_up(needed, [verdict])
