@@ -362,7 +362,6 @@ def fit_differences(arms: PairedArms, options: Hierarchical) -> Posterior:
     for number, model in enumerate(arms.models):
         name = f"single differences, {model}" if has_several_models else "single differences"
         spreads[name] = np.sqrt(variance[:, :, number].mean(axis=2))
-    parameters = {"mu": mu, "theta": theta, "sigma": np.sqrt(variance)}
     average = np.nanmean(unshrunk, axis=(2, 3))
     checked = {"average effect": average, "mean of a model": mu, "effect in a task": theta, **spreads}
     return Posterior(
@@ -374,7 +373,6 @@ def fit_differences(arms: PairedArms, options: Hierarchical) -> Posterior:
         other_tasks=other_tasks if len(arms.tasks) >= MIN_TASKS else None,
         spreads=spreads,
         checks=(*check_chains(checked), *_check_dispersion(arms, cells, variance, rng)),
-        parameters=parameters,
     )
 
 

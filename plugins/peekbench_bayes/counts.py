@@ -110,13 +110,11 @@ def predict_posterior(arms: PairedArms, rows: CountRows, effects: EffectDraws, *
         Posterior predictive draws.
     """
     rng = np.random.default_rng([seed, 1])
-    top: list[FloatArray] = []
-    task: list[FloatArray] = []
+    effect: list[FloatArray] = []
     cells: list[FloatArray] = []
     replicated: list[FloatArray] = []
     for draws in effects.parts:
-        top.append(draws.top)
-        task.append(draws.task)
+        effect.append(draws.top[:, -1])
         for probability in predict_probabilities(rows, draws):
             cells.append(predict_differences(rows, probability, rng))
             missing = NUM_REPLICATES - sum(len(part) for part in replicated)
@@ -128,17 +126,15 @@ def predict_posterior(arms: PairedArms, rows: CountRows, effects: EffectDraws, *
     checks = effects.checks
     if np.isfinite(observed).all():
         checks = (*checks, *check_dispersion(observed, np.concatenate(replicated), arms.models, USE_CALIBRATED))
-    tops, tasks = (np.concatenate(parts).reshape(*shape, *parts[0].shape[1:]) for parts in (top, task))
     return Posterior(
         engine=effects.engine,
         average=np.nanmean(differences, axis=(2, 3)),
         by_model=np.nanmean(differences, axis=3),
         by_task=np.nanmean(differences, axis=2),
-        log_odds=tops[..., -1],
+        log_odds=np.concatenate(effect).reshape(shape),
         other_tasks=None,
         spreads={f"{name}, log-odds": draws for name, draws in effects.sds.items()},
         checks=checks,
-        parameters={"global_effects": tops, "task_effects": tasks},
     )
 
 

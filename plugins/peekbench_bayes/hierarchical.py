@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -48,8 +44,7 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     Returns
     -------
     Analysis
-        Effects, effects by task, variance components and checks; figures; one verdict per method and design point;
-        the posterior draws as attachments if arviz is installed.
+        Effects, effects by task, variance components and checks; figures; one verdict per method and design point.
 
     Raises
     ------
@@ -78,7 +73,6 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
         ),
         verdicts=tuple(judge(*fit, level=options.verdict_level, region=region, score=options.score) for fit in biases),
         warnings=(*_warnings(fits), *warn_of_shared_draws(results)),
-        attachments=_attachments(fits, options) if options.save_posterior and find_spec("arviz") else {},
     )
 
 
@@ -179,16 +173,6 @@ def _warnings(fits: Sequence[Fit]) -> list[str]:
     ]
 
 
-def _attachments(fits: Sequence[Fit], options: Hierarchical) -> Mapping[str, Callable[[Path], None]]:
-    """Return one file of draws per fit."""
-    attachments = {}
-    for arms, posterior in fits:
-        parts = ("posterior", arms.label, arms.effect, options.preset, posterior.engine)
-        name = "-".join(re.sub(r"[^\w.=]+", "-", part).strip("-") for part in parts) + ".nc"
-        attachments[name] = partial(save_posterior, arms, posterior)
-    return attachments
-
-
 def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float, score: ScoreName) -> Verdict:
     """Judge the bias of one fit, averaged over its models and tasks.
 
@@ -232,34 +216,3 @@ def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float
         arms.label, "bias", decision, estimate, region, arms.units.difference, evidence,
         Family(level=level), parts=arms.parts,
     )  # fmt: skip
-
-
-def save_posterior(arms: PairedArms, posterior: Posterior, path: Path) -> None:
-    """Write the draws of one fit as an ArviZ NetCDF file.
-
-    Parameters
-    ----------
-    arms
-        Scores that were fitted; they name the models and tasks.
-    posterior
-        The draws.
-    path
-        File to write.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # arviz announces future changes when it is imported
-        import arviz  # noqa: PLC0415 - part of an optional extra, and warns
-
-        draws = {"average": posterior.average, "by_model": posterior.by_model, "by_task": posterior.by_task}
-        if posterior.log_odds is not None:
-            draws["log_odds"] = posterior.log_odds
-        if posterior.other_tasks is not None:
-            draws["other_tasks"] = posterior.other_tasks
-        draws |= {re.sub(r"\W+", "_", f"sd {name}"): values for name, values in posterior.spreads.items()}
-        inference = arviz.from_dict(
-            posterior={**draws, **posterior.parameters},
-            coords={"model": list(arms.models), "task": list(arms.tasks)},
-            dims={"by_model": ["model"], "by_task": ["task"]},
-            attrs={"fit": arms.label, "effect": arms.effect, "engine": posterior.engine},
-        )
-        inference.to_netcdf(str(path))

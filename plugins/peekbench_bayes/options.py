@@ -111,8 +111,6 @@ class Hierarchical(OfPreset):
     """Number of Markov chains."""
     draws: int = Field(default=500, ge=100)
     """Draws per chain after warm-up."""
-    save_posterior: bool = True
-    """Write the draws as ArviZ NetCDF files next to the report; requires arviz."""
 
 
 class Meta(OfPreset):

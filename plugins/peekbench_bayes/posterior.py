@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from arviz_stats.base import array_stats
@@ -60,8 +60,6 @@ class Posterior:
     """Standard deviations by name, in units of the score or, for binomial models, in log-odds."""
     checks: tuple[Check, ...]
     """Diagnostics of the fit."""
-    parameters: Mapping[str, FloatArray] = field(default_factory=dict)
-    """Other draws to save with the posterior, by name."""
 
     @property
     def failed(self) -> tuple[Check, ...]:

@@ -129,12 +129,3 @@ def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
     assert (fast.mean, fast.low, fast.high) == pytest.approx(
         (reference.mean, reference.low, reference.high), abs=0.2 * fast.standard_error
     )
-
-
-@needs_mcmc
-def test_posterior_is_saved_as_netcdf(simulate: Simulate, tmp_path: Path) -> None:
-    arviz = pytest.importorskip("arviz")
-    analysis = analyze(simulate(0.0, subsamples=5), draws=100, save_posterior=True, effects=["bias"])
-    ((name, write),) = analysis.attachments.items()
-    write(tmp_path / name)
-    assert arviz.from_netcdf(tmp_path / name).posterior["average"].shape == (8, 100)

@@ -23,7 +23,7 @@ def two_models(simulate: Simulate) -> pd.DataFrame:
 
 @pytest.mark.parametrize("preset", ["calibrated", "paper"])
 def test_figures_of_posteriors_agree_with_the_tables(simulate: Simulate, preset: str) -> None:
-    analysis = analyze(two_models(simulate), "hierarchical", preset=preset, draws=100, save_posterior=False)
+    analysis = analyze(two_models(simulate), "hierarchical", preset=preset, draws=100)
     effects, tasks, *_ = (rows(table) for table in analysis.tables)
     forest, bias, boost = analysis.figures
     assert isinstance(forest, Forest) and isinstance(bias, Densities) and isinstance(boost, Densities)

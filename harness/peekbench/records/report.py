@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from peekbench.records.figures import Figure
@@ -118,9 +117,6 @@ class Analysis:
     """Scores and effects of all configurations, of an analysis with the role `estimates`."""
     warnings: tuple[str, ...] = ()
     """Facts that weaken the conclusions, such as missing trials or failed diagnostics."""
-    attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict, repr=False, compare=False)
-    """Files to write beside the report: file name to a function that writes the file to a path. The functions are
-    called only when a report is written."""
 
 
 Quantity: TypeAlias = Literal["extra", "bias", "boost"]
@@ -293,8 +289,6 @@ class Report:
     """Versions, machine and command behind the numbers, in words."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Spec, data and sessions in full; only the JSON file has them."""
-    attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
-    """Files that analyses add to the report: file name to a function that writes the file."""
     methods: tuple[MethodFacts, ...] = ()
     """Descriptions of the methods."""
     extension: Extension = Extension()

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from peekbench.errors import ContractError, PeekbenchError
+from peekbench.errors import PeekbenchError
 from peekbench.formatting import format_cell
 from peekbench.records import Report, TrialEvidence
 from peekbench.records.figures import Axis, Forest, Interval, Violins
-from peekbench.records.report import Analysis, Column, Table
+from peekbench.records.report import Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.report import render_text, report_of_table, write_report
@@ -135,21 +135,6 @@ def test_only_chosen_formats_are_written_and_unwritable_folders_are_errors(repor
     (tmp_path / "file").write_text("")
     with pytest.raises(PeekbenchError, match="file/report.html"):
         write_report(report, tmp_path / "file")
-
-
-@pytest.mark.slow
-def test_attachments_are_written_beside_the_report(report: Report, tmp_path: Path) -> None:
-    def write(path: Path) -> None:
-        path.write_bytes(b"draws")
-
-    analysis = Analysis("bayes", attachments={"draws.nc": write})
-    with_file = replace(report, attachments=analysis.attachments)
-    assert [path.name for path in write_report(with_file, tmp_path, ["json"])] == ["report.json", "draws.nc"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["draws.nc", "report.json"]
-    assert (tmp_path / "draws.nc").read_bytes() == b"draws"
-    for name in ("../draws.nc", "report.json"):
-        with pytest.raises(ContractError, match="plain file name"):
-            write_report(replace(report, attachments={name: lambda path: None}), tmp_path)
 
 
 def test_text_formats_name_the_figures_that_they_leave_out() -> None:

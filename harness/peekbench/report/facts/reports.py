@@ -279,7 +279,6 @@ def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "
         warnings=(*warnings, *report.warnings),
         figures=(*(figure for analysis in analyses for figure in analysis.figures), *report.figures),
         tables=(*(table for analysis in analyses for table in analysis.tables), *report.tables),
-        attachments={name: write for analysis in analyses for name, write in analysis.attachments.items()},
     )
 
 

@@ -87,7 +87,6 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
     for name in report.formats:
         if name in RENDER:
             written += [_write(folder / path, content) for path, content in RENDER[name](report).items()]
-    written += [_attach(folder, name, write) for name, write in report.attachments.items()]
     for use in (name for name in report.formats if name not in RENDER):
         written += _write_format(report, folder, use)
     return written
@@ -110,8 +109,6 @@ def _write_format(report: Report, folder: Path, use: str) -> list[Path]:
     path = folder / folder_name(use)
     if entry.suffix:
         path = folder / f"report-{path.name}{entry.suffix}"
-    if path.name in report.attachments:
-        raise ContractError(f"report format {use}: an analysis attaches a file of the same name, {path.name}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=folder, ignore_cleanup_errors=True) as temporary:
@@ -153,24 +150,12 @@ def list_files(path: Path) -> list[Path]:
     return sorted(file.relative_to(path) for file in path.rglob("*") if not file.is_dir())
 
 
-def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
-    if Path(name).name != name or name in FILES.values():
-        raise ContractError(
-            f"an analysis attaches a file named {name!r}; use a plain file name that no report file has"
-        )
-    return _replace(folder / name, write)
-
-
 def _write(path: Path, content: str | bytes) -> Path:
     if isinstance(content, str):
         content = content.encode("utf-8")
-    return _replace(path, lambda temporary: temporary.write_bytes(content))
-
-
-def _replace(path: Path, write: Callable[[Path], object]) -> Path:
     try:
         with atomic_write(path) as temporary:
-            write(temporary)
+            temporary.write_bytes(content)
     except OSError as error:
         raise _cannot_write(path, error) from error
     return path
