@@ -97,8 +97,7 @@ class Display:
 
     def show_capacity(self, capacity: Capacity) -> None:
         """Remember the number of machines and workers."""
-        place = capacity.place or pluralize(capacity.hosts, "node")
-        self.capacity = f"{pluralize(capacity.workers, 'worker')} on {place}"
+        self.capacity = f"{pluralize(capacity.workers, 'worker')} on {pluralize(capacity.hosts, 'node')}"
 
     def trial_finished(self, event: TrialFinished) -> None:
         """Count a trial, and show the first failure."""

@@ -12,8 +12,6 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-import psutil
-
 from peekbench import PeekbenchError
 from peekbench.plugins import THREADS_VARIABLE
 from peekbench_workers.current_trial import CurrentTrial
@@ -81,13 +79,6 @@ class WorkerProcess:
         except Exception as error:  # it died while sending, or a method wrote to the pipe
             raise EOFError from error
 
-    def _family(self) -> list[psutil.Process]:
-        """Return the process and all processes that it has started; nothing if it has ended."""
-        with suppress(psutil.Error):
-            process = psutil.Process(self._process.pid)
-            return [process, *process.children(recursive=True)]
-        return []
-
     def join(self) -> str:
         """Wait for a process whose pipe has closed, and end all processes that it has started.
 
@@ -115,15 +106,11 @@ class WorkerProcess:
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process and all processes that it has started."""
-        family = self._family() if self._process.poll() is None else []  # with those in sessions of their own
+        """Kill the process and all processes of its group."""
         self._process.kill()
         self._process.wait()
         with suppress(ProcessLookupError, PermissionError):  # usually no process of its group is left
             os.killpg(self._process.pid, signal.SIGKILL)
-        for process in family[1:]:
-            with suppress(psutil.Error):
-                process.kill()
 
     def close(self) -> None:
         """Release the pipe and the shared memory of a process that has ended."""

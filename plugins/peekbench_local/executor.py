@@ -20,9 +20,9 @@ from multiprocessing.connection import wait
 
 from peekbench import PeekbenchError
 from peekbench.plugins import THREADS_VARIABLE, Event, Outcome, Work, list_gpus
-from peekbench.records import Capacity, Resources, WorkItem
+from peekbench.records import Resources, WorkItem
 from peekbench_local.options import Local
-from peekbench_local.placement import GB, NO_GPU, GpuNeed, Grant, Placement
+from peekbench_local.placement import NO_GPU, GpuNeed, Grant, Placement
 from peekbench_workers.dispatcher import Dispatcher, News
 from peekbench_workers.serve import BATCH_WINDOW
 from peekbench_workers.supervisor import CHECK_INTERVAL, Supervisor, WorkerSettings
@@ -123,7 +123,6 @@ class _LocalPool:
         self._slots: list[_LocalSlot] = []
         self._waiting: Counter[Resources] = Counter()
         self._needs: dict[Resources, GpuNeed] = {}
-        self._capacity: Capacity | None = None
         self.num_workers = options.workers or 1
         """Largest number of worker processes."""
 
@@ -204,7 +203,7 @@ class _LocalPool:
         """Wait for messages and deaths of workers, and end those that exceed the time limit."""
         busy = {slot.supervisor.connection: slot for slot in self._slots if slot.supervisor.is_busy}
         ready = set(wait(list(busy), timeout=timeout if self._work.timeout is None else CHECK_INTERVAL))
-        news: list[News] = list(self._describe_gpus())
+        news: list[News] = []
         for connection, slot in busy.items():
             report = slot.supervisor.receive() if connection in ready else None
             if report is None and (self._work.timeout is not None or not ready):
@@ -212,22 +211,6 @@ class _LocalPool:
             if report is not None:
                 news.append((slot, report))
         return news
-
-    def _describe_gpus(self) -> Iterator[Capacity]:
-        """Yield how many workers are on how many GPUs, if there are any and the numbers have changed."""
-        grants = [slot.grant for slot in self._slots if slot.grant.gpus]
-        used = dict.fromkeys(gpu for grant in grants for gpu in grant.gpus)  # each once, in a fixed order
-        gpus = Counter(gpu.name for gpu in used)
-        if not gpus:
-            return
-        place = " and ".join(f"{number} {name}" for name, number in gpus.items())
-        if memory := max(grant.need.memory for grant in grants):
-            source = "estimated" if any(grant.need.is_estimate for grant in grants) else "reserved"
-            place += f", {memory / GB:.1f} GB {source} for each"
-        capacity = Capacity(hosts=1, workers=len(grants), place=place)
-        if capacity != self._capacity:
-            self._capacity = capacity
-            yield capacity
 
     def close(self) -> None:
         """Stop all workers."""

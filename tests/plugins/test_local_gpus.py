@@ -12,7 +12,7 @@ import pytest
 
 from peekbench import PeekbenchError
 from peekbench.plugins import Gpu, list_gpus
-from peekbench.records import Capacity, Resources, WorkItem
+from peekbench.records import Resources, WorkItem
 from peekbench.records.trials import Draw, Trial
 from peekbench_local import executor
 from peekbench_local.executor import execute
@@ -118,7 +118,7 @@ def test_workers_get_gpus_and_other_trials_any_worker() -> None:
     ]
     work, options = toy_work.Toy(toy_work.record_gpu), Local(workers=4)
     batches: Any = execute(items, work, options=options)
-    outcomes = [outcome for batch in batches for outcome in batch if not isinstance(outcome, Capacity)]
+    outcomes = [outcome for batch in batches for outcome in batch]
     assert sorted(number for number, *_ in outcomes) == list(range(len(items)))
     environments: dict[str, set[Any]] = {}
     for number, *environment in outcomes:
@@ -172,22 +172,13 @@ def test_an_optional_gpu_is_used_if_there_is_one() -> None:
     assert (ESTIMATE | Resources(cpus=2)).is_gpu_optional
 
 
-def find_places(method: str, sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Run items on simulated cards, and return the places of the workers."""
-    monkeypatch.setattr(executor, "list_gpus", lambda: make_cards(*sizes))
-    items = [WorkItem((Trial(Draw("a", 1, 1, number), method),), has_base=False) for number in range(12)]
-    batches: Any = execute(items, toy_work.Toy(toy_work.record_gpu), options=Local())
-    capacities = [event for batch in batches for event in batch if isinstance(event, Capacity)]
-    return [f"{capacity.workers} on {capacity.place}" for capacity in capacities]
-
-
 @pytest.mark.slow
 def test_without_a_number_of_workers_every_gpu_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert find_places("auto", (80, 24), monkeypatch)[0] == "2 on 1 80 GB, 6.0 GB estimated for each"
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    assert find_places("auto", (11, 12), monkeypatch)[0] == "2 on 1 12 GB and 1 11 GB, 6.0 GB estimated for each"
-    assert find_places("cpu", (11, 12), monkeypatch) == []
+    monkeypatch.setattr(executor, "list_gpus", lambda: make_cards(11, 12))
+    items = [WorkItem((Trial(Draw("a", 1, 1, number), "auto"),), has_base=False) for number in range(12)]
+    batches: Any = execute(items, toy_work.Toy(toy_work.record_gpu), options=Local())
+    assert {gpu for batch in batches for _, gpu, _ in batch} == {"GPU-0", "GPU-1"}
 
 
 @pytest.mark.usefixtures("listing")

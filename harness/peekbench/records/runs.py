@@ -187,8 +187,6 @@ class Capacity:
     """Number of machines."""
     workers: int
     """Number of workers on all machines."""
-    place: str = ""
-    """Where the workers are, in words, if not just on machines."""
 
 
 RunStatus: TypeAlias = Literal["finished", "failed", "interrupted"]

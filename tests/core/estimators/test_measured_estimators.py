@@ -326,7 +326,7 @@ def test_several_methods_are_measured_in_one_run() -> None:
 
 def test_keys_of_the_design_are_arguments_and_unknown_ones_are_refused() -> None:
     assert pb.measure(TFIDF, FRAME, num_subsamples=1, num_test=20, progress=False).planned == 1
-    with pytest.raises(SpecError, match="num_subsample: .*did you mean num_subsamples"):
+    with pytest.raises(SpecError, match="num_subsample: no key of a spec"):
         measure(TFIDF, FRAME, num_subsample=2)
     with pytest.raises(SpecError, match='label: no key .* give it as {"use": "toy.words", "options": {"label": "x"}}'):
         measure(TFIDF, "toy.words", label="x")
