@@ -8,7 +8,6 @@ from typing import Any
 
 from peekbench.data.loading import load_dataset
 from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError
-from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.protocols import Options
 from peekbench.spec.components import MethodSpec, TaskSpec
@@ -21,30 +20,17 @@ def download_all(spec: ExperimentSpec) -> Iterator[str]:
     Yields
     ------
     str
-        One line before and one after each download. In between, libraries may show progress bars of their own.
-
-    Raises
-    ------
-    DataError
-        After the last download, if some failed.
+        One line before each download. In between, libraries may show progress bars of their own.
     """
-    components: list[TaskSpec | MethodSpec] = [
-        *spec.tasks,
-        *(method for method in spec.methods if method.entry.preparation.prefetch is not None),
-    ]
-    failed = []
+    methods = [method for method in spec.methods if method.entry.preparation.prefetch is not None]
+    components: list[TaskSpec | MethodSpec] = [*spec.tasks, *methods]
     for number, component in enumerate(components, start=1):
         yield f"[{number}/{len(components)}] {component.name}"
-        try:
-            yield f"    {_prefetch(spec, component)}"
-        except PeekbenchError as error:
-            failed.append(component.name)
-            yield f"    {error}"
-    if failed:
-        raise DataError(
-            f"{len(failed)} of {len(components)} downloads failed: {', '.join(failed)}; see the messages above, then "
-            "try again"
-        )
+        if isinstance(component, MethodSpec):
+            prefetch_method(spec, component)
+        else:
+            prefetch_component(spec, component)
+            load_dataset(spec.source(component))
 
 
 def check_files(spec: ExperimentSpec) -> None:
@@ -90,17 +76,6 @@ def _place(method: MethodSpec, task: str) -> str:
 def _place_of(component: TaskSpec | MethodSpec) -> str:
     kind = type(component).__name__.removesuffix("Spec").lower()
     return f"{kind} {component.name}"
-
-
-def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec) -> str:
-    """Download what a component needs, load the rows of a task, and describe both."""
-    if isinstance(component, MethodSpec):
-        facts: Mapping[str, Any] = prefetch_method(spec, component)
-    else:
-        facts = prefetch_component(spec, component)
-    if isinstance(component, TaskSpec):
-        return pluralize(len(load_dataset(spec.source(component)).labels), "row")
-    return ", ".join(f"{name} {value}" for name, value in facts.items() if not isinstance(value, Mapping)) or "done"
 
 
 def prefetch_component(spec: ExperimentSpec, component: TaskSpec) -> Mapping[str, Any]:

