@@ -328,22 +328,18 @@ def judge_family(
             estimate=estimate,
             region=bias.region.half_width,
             unit=unit,
-            evidence=_describe(evidence, conclusion, biased_tasks, coverage, score),
+            evidence=_describe(evidence, conclusion, biased_tasks, score),
             family=Family(len(family), round(1 - conclusion.num_sides * alpha, 12), unadjusted),
         )
         judged.append((verdict, conclusion))
     return judged
 
 
-def _describe(
-    evidence: Evidence, conclusion: Conclusion, biased_tasks: tuple[int, int], coverage: float, score: str
-) -> TrialEvidence:
+def _describe(evidence: Evidence, conclusion: Conclusion, biased_tasks: tuple[int, int], score: str) -> TrialEvidence:
     """Return the facts behind a verdict, and what it leaves open."""
-    bias, tasks, region = evidence.bias, evidence.bias.tasks, evidence.bias.region.half_width
+    bias, tasks = evidence.bias, evidence.bias.tasks
     now = bias.levels.now(conclusion.alpha)
     means = task_means(tasks)
-    others = estimate_other_tasks(tasks, coverage, bias.step, bias.shared)
-    differs = others.has_interval and decide(others.low, others.high, region) != conclusion.decision
     is_open = conclusion.decision == "inconclusive"
     return TrialEvidence(
         num_tasks=len(tasks),
@@ -355,9 +351,7 @@ def _describe(
         is_zero=bias.is_zero,
         task_means=(min(means), max(means)) if len(means) > 1 else None,
         biased_tasks=biased_tasks,
-        can_test_tasks=any(biased_tasks) or 2.0 ** (1 - max(map(len, tasks))) <= now,
         other_tasks=examine_other_tasks(bias, conclusion),
-        interval_of_other_tasks=(others.low, others.high) if differs else None,
         has_too_few=is_open and 2.0 ** (1 - bias.num_units) > now,
         is_extended=conclusion.is_extended,
         p_zero=evidence.p_robust,

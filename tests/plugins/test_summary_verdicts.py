@@ -84,7 +84,7 @@ def test_opposite_biases_of_tasks_are_in_the_sentence(simulate: Simulate) -> Non
     (verdict,) = summarize(simulate(bias, subsamples=200, num_test=2000)).verdicts
     assert "ranges from -5." in state(verdict) or "ranges from -4." in state(verdict)
     assert "to +5." in state(verdict) or "to +4." in state(verdict)
-    assert "differs from zero in 4 of 5 tasks (2 up, 2 down);" in state(verdict)
+    assert "differs from zero in 4 of 5 tasks (2 up, 2 down)." in state(verdict)
 
 
 def test_biased_tasks_are_counted_at_a_false_discovery_rate(simulate: Simulate) -> None:
@@ -101,19 +101,12 @@ def test_biased_tasks_are_counted_at_a_false_discovery_rate(simulate: Simulate) 
     assert count_biased_tasks([Bias(few, region)], 0.05) == [(0, 0)], "no test of five subsamples has p <= 0.05"
 
 
-def test_the_interval_for_other_tasks_is_in_the_sentence_if_its_verdict_differs(simulate: Simulate) -> None:
-    bias = {"task0": 0.10, "task1": 0.0, "task2": 0.0, "task3": 0.0, "task4": 0.0}
-    (verdict,) = summarize(simulate(bias, subsamples=100, num_test=2000)).verdicts
-    assert verdict.decision == "biased up"
-    assert "for other tasks like these, the interval is -" in state(verdict)
-
-
 def test_equivalence_on_average_mentions_other_tasks() -> None:
     rng = np.random.default_rng(0)
     tasks = [(mean + 1e-3 * rng.normal(size=200)).tolist() for mean in (0.05, -0.05, 0.0)]
     verdict = judge(tasks)
     assert verdict.decision == "equivalent"
-    assert "for other tasks like these, the interval is -8" in state(verdict)
+    assert "Bias in other tasks: " in state(verdict)
 
 
 def test_a_bias_that_may_be_negligible_is_described_so() -> None:

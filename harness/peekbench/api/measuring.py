@@ -202,12 +202,12 @@ def measure(
             named_methods[-1]["name"] = name
     grader = spec.pop("grader", None)
     design = spec.pop("design", {})
-    of_design = {key: spec.pop(key) for key in list(spec) if key in Design.model_fields}
-    of_data = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
-    of_data |= {option: column for option, column in (("text", text), ("label", label), ("group", group)) if column}
+    design_keys = {key: spec.pop(key) for key in list(spec) if key in Design.model_fields}
+    table_keys = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
+    table_keys |= {option: column for option, column in (("text", text), ("label", label), ("group", group)) if column}
     if has_splits:
-        data, of_data = _join_splits(data, OfficialSplits(train, test, extra), of_data)
-    tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
+        data, table_keys = _join_splits(data, OfficialSplits(train, test, extra), table_keys)
+    tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), table_keys))
     for task in tasks:
         if grader is not None:
             task["grader"] = grader
@@ -222,7 +222,7 @@ def measure(
     for estimator in filter(is_estimator, methods.values()):
         unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
     if isinstance(design, Mapping):  # another kind is refused with the spec
-        design = {**design, **of_design}
+        design = {**design, **design_keys}
         if has_splits and "num_test" not in design:
             design = {**OFFICIAL, **design}
         else:

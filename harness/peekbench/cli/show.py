@@ -269,7 +269,7 @@ NAMES = {"string": "text", "integer": "whole number", "number": "number", "null"
 
 
 def describe_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Return what an option can be, in words, given its JSON schema and the `$defs` to which that refers.
+    """Describe the values of an option, given its JSON schema and the `$defs` to which that refers.
 
     Examples
     --------

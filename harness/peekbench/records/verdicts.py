@@ -309,12 +309,8 @@ class TrialEvidence:
     """Smallest and largest mean of a task, if there are several."""
     biased_tasks: tuple[int, int] = (0, 0)
     """Numbers of tasks whose own bias is significantly positive and significantly negative."""
-    can_test_tasks: bool = True
-    """Whether a task has enough subsamples for a test of its own."""
     other_tasks: OtherTasks = ""
     """What the trials state about tasks other than these."""
-    interval_of_other_tasks: tuple[float, float] | None = None
-    """Interval for other tasks like these, if it leads to another decision."""
     has_too_few: bool = False
     """Whether there are too few trials for any verdict."""
     is_extended: bool = False

@@ -68,8 +68,8 @@ def _count(tasks: Sequence[Mapping[str, Any]]) -> CopiedRows:
     """Return the numbers of test rows of tasks that have copies; within a test set, features can be equal by chance."""
     copies = [task["copies"] for task in tasks]
     num_copied = sum(map(count_copied, copies))
-    num_rows = sum(of_task["rows"]["test"] for of_task in copies)
-    num_private = sum(of_task["pairs"].get("test-extra", [0, 0])[1] for of_task in copies)
+    num_rows = sum(task["rows"]["test"] for task in copies)
+    num_private = sum(task["pairs"].get("test-extra", [0, 0])[1] for task in copies)
     num_repeated = sum(count_repeated(task["copies"]) for task in tasks if task["row_name"] != "rows")
     are_few = not num_copied and not num_private and num_repeated < MAX_OVERLAP * num_rows
     return CopiedRows(num_copied, num_rows, num_repeated=num_repeated, num_private=num_private, are_few=are_few)
@@ -97,14 +97,14 @@ def _score_without(
         for arm, predicted in store.predictions(trial).items():
             fits = [predicted[first : first + len(rows)] for first in range(0, len(predicted), len(rows))]
             try:
-                values = [score(of_fit[is_new], labels[is_new]) for of_fit in fits]
+                values = [score(fit[is_new], labels[is_new]) for fit in fits]
             except ValueError:  # of scikit-learn
                 return {}
             known = [value for value in values if value is not None]
             if len(known) < len(values):
                 return {}
             scores.setdefault(arm, {}).setdefault(trial.draw.task, []).append(average_sets(known, 1))
-    return {arm: float(np.mean([np.mean(of_task) for of_task in by_task.values()])) for arm, by_task in scores.items()}
+    return {arm: float(np.mean([np.mean(scores) for scores in by_task.values()])) for arm, by_task in scores.items()}
 
 
 def _find_function(name: str, task: Mapping[str, Any]) -> ScoreOfSet:

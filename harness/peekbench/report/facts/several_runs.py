@@ -13,6 +13,7 @@ import pandas as pd
 
 from peekbench.data.preflight import warn_of_design
 from peekbench.errors import ResultsError
+from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Extension, MethodFacts, Report
 from peekbench.records.verdicts import RowName
@@ -20,7 +21,7 @@ from peekbench.report.facts.reports import add_analyses, extend_table
 from peekbench.report.facts.run_facts import check_results, extension_of, make_command
 from peekbench.report.render import run_words
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
-from peekbench.results.columns import ColumnUse
+from peekbench.results.columns import TRIAL, ColumnUse
 from peekbench.results.recorded_looks import read_looks
 from peekbench.results.user_columns import find_metric
 from peekbench.spec.design import designs_by_task
@@ -69,7 +70,7 @@ def report_of_comparison(
     if len(runs) > 1:
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
     make = partial(make_command, "compare", paths, (), allow_incomplete=allow_incomplete)
-    methods, num_tasks = shared.loc[shared["control"] == "", "method"].unique(), shared["task"].nunique()
+    methods, num_trials = shared.loc[shared["control"] == "", "method"].unique(), len(shared.drop_duplicates([*TRIAL]))
     if len(runs) > 1:
         extension = Extension(of="runs")
     elif runs[0].is_run:
@@ -78,7 +79,9 @@ def report_of_comparison(
         extension = extend_table(shared, table or TableOptions(), make)
     report = Report(
         name="comparison of " + ", ".join(run.name for run in runs),
-        headline=run_words.describe_runs(len(methods), num_tasks, [str(run.path) for run in runs]),
+        headline=run_words.describe_scores(
+            pluralize(len(methods), "method"), shared["task"].nunique(), num_trials, [str(run.path) for run in runs]
+        ),
         warnings=(*(f"{run.name}: {warning}" for run in runs for warning in run.warnings), *left_out),
         provenance={run.name: str(run.path) for run in runs},
         details={"runs": [str(run.path) for run in runs]},
@@ -95,8 +98,10 @@ def report_of_comparison(
     seen = runs[0].scores.seen
     if len(runs) > 1:
         seen = Seen(read_looks(shared))
-    of_tables = (run.columns for run in runs)
-    unit = next((columns for columns in of_tables if columns.region is not None or columns.not_like_accuracy), None)
+    columns_of_runs = (run.columns for run in runs)
+    unit = next(
+        (columns for columns in columns_of_runs if columns.region is not None or columns.not_like_accuracy), None
+    )
     ranking = ask(find_analysis("ranking"), shared.drop(columns=RUN), seen, unit)
     rows: RowName = "texts"
     if any(run.rows == "rows" for run in runs):

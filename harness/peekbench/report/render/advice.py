@@ -123,8 +123,6 @@ def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tu
     settlings = {method: find_settling(verdict) for method, verdict in needed.items()}
     known = [method for method, settling in settlings.items() if settling and settling.advice]
     settled, likely = name_methods(known), _state_chance(advice)
-    if len(known) > MAX_NAMED:
-        settled = f"{len(known):,} of {len(needed):,} open verdicts"
     if len(known) > 1 and advice.probability is not None:
         likely = f"with at least {advice.probability:.0%} probability each"
     how = ADD[extension.of]

@@ -72,11 +72,11 @@ def list_warnings(report: Report) -> list[str]:
 def _publish(judged: Sequence[Verdict]) -> Iterator[Answer]:
     """Yield the score to publish on an official test set, then the usual one, of each method; nothing without folds."""
     for verdict in filter(has_published, judged[:MAX_PUBLISHED]):
-        of_method = ""
+        suffix = ""
         if len(judged) > 1:
-            of_method = f" ({verdict.method})"
-        yield Answer(f"To publish{of_method}", *state_to_publish(verdict))
-        yield Answer(f"Usual score{of_method}", *state_published(verdict))
+            suffix = f" ({verdict.method})"
+        yield Answer(f"To publish{suffix}", *state_to_publish(verdict))
+        yield Answer(f"Usual score{suffix}", *state_published(verdict))
 
 
 def _measure(judged: Sequence[Verdict]) -> Iterator[Answer]:

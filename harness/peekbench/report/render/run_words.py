@@ -97,14 +97,10 @@ def state_progress(experiment: str, num_done: int, num_planned: int, num_failed:
     return progress
 
 
-def describe_scores(methods: str, num_tasks: int, num_trials: int, origin: str) -> str:
-    """Describe a table of scores: its methods, tasks, trials and origin."""
-    return f"{methods} on {pluralize(num_tasks, 'task')}, {pluralize(num_trials, 'trial')}, from {origin}"
-
-
-def describe_runs(num_methods: int, num_tasks: int, origins: Sequence[str]) -> str:
-    """Describe runs that are compared: their methods and tasks, and where they are."""
-    return f"{pluralize(num_methods, 'method')} on {pluralize(num_tasks, 'task')}, from {', '.join(origins)}"
+def describe_scores(methods: str, num_tasks: int, num_trials: int, origins: Sequence[str]) -> str:
+    """Describe tables of scores or runs: their methods, tasks, trials and origins."""
+    trials = pluralize(num_trials, "trial")
+    return f"{methods} on {pluralize(num_tasks, 'task')}, {trials}, from {', '.join(origins)}"
 
 
 def warn_of_different_data(tasks: Sequence[str]) -> str:

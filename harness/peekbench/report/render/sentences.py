@@ -219,7 +219,7 @@ def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
 def state_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
     """Return sentences on the looks at a run or a table; empty if they do not matter."""
     if looks.earlier:
-        account = "The verdict and its interval account for all earlier and later looks."
+        account = "The verdict and its interval account for all earlier and later looks, so the interval is wider."
         if looks.is_run:
             changed = f"The plan of this run was changed to {num_trials:,} trials after looks at"
             return f"{changed} {list_numbers(looks.earlier)}. {account}"
@@ -341,13 +341,7 @@ def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
         directions = zip(evidence.biased_tasks, ("up", "down"), strict=True)
         biased += f" ({', '.join(f'{number} {way}' for number, way in directions if number)})"
     ends = format_range(*evidence.task_means, unit)
-    text += f" By task, the bias ranges from {ends} and differs from zero in {biased}"
-    if not evidence.can_test_tasks:
-        text += ", each of which has too few subsamples for a test of its own"
-    if evidence.interval_of_other_tasks is not None:
-        ends = format_range(*evidence.interval_of_other_tasks, unit)
-        text += f"; for other tasks like these, the interval is {ends}"
-    return f"{text}."
+    return f"{text} By task, the bias ranges from {ends} and differs from zero in {biased}."
 
 
 def _state_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
