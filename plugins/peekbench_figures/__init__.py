@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from peekbench import PeekbenchError, hookimpl
 from peekbench.plugins import Form, RendererEntry
 from peekbench.records import Figure
 
-__all__ = ["draw", "plot"]
+__all__ = ["draw"]
 
 
 def draw(figure: Figure, form: Form) -> bytes:
@@ -41,36 +39,7 @@ def draw(figure: Figure, form: Form) -> bytes:
     return draw_figure(figure, form)
 
 
-def plot(figure: Figure, ax: Any = None) -> Any:
-    """Draw a figure on axes of matplotlib.
-
-    Parameters
-    ----------
-    figure
-        Figure that an analysis returns.
-    ax
-        Axes to draw on; None for those of a new figure of pyplot.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes. Differences of fractions are drawn in percentage points, fractions in percent.
-
-    Raises
-    ------
-    PeekbenchError
-        If matplotlib or arviz-stats is not installed.
-    """
-    try:
-        from peekbench_figures.plotting import plot as plot_figure  # noqa: PLC0415 - to name the extra if it is missing
-    except ImportError as error:
-        raise PeekbenchError(
-            f"figures cannot be drawn: {error.name} is not installed; pip install 'peekbench[figures]'"
-        ) from error
-    return plot_figure(figure, ax)
-
-
 @hookimpl
 def peekbench_renderers() -> list[RendererEntry]:
     """Register the renderer."""
-    return [RendererEntry(name="figures", render=draw, plot=plot, summary="figures with matplotlib, color-blind safe")]
+    return [RendererEntry(name="figures", render=draw, summary="figures with matplotlib, color-blind safe")]

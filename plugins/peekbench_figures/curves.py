@@ -15,14 +15,11 @@ from peekbench_figures.page import MARGIN, WIDTH, Page, line_height, text_width,
 from peekbench_figures.scale import (
     Headings,
     axis_name,
-    centered_limits,
     explain_shading,
     factor,
-    have_own_scale,
     limits,
     set_up_x,
     set_up_y,
-    shared_limits,
     ticks,
     write_axis_name,
 )
@@ -41,35 +38,17 @@ class Frame:
     """Positions of the panels in inches, and the limits of their axes."""
 
     x_ends: tuple[float, float]
-    y_ends: tuple[tuple[float, float], ...]
-    """Limits of each panel."""
+    y_ends: tuple[float, float]
     across: int
     """Panels side by side."""
     label: list[str]
     """Name of the vertical axis, in lines."""
     left: float
     """Left edge of the first panel."""
-    gap: float
-    """Space between panels."""
     width: float
     """Width of a panel."""
     height: float
     """Height of a panel."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether all panels have the same vertical axis."""
-        return len(set(self.y_ends)) == 1
-
-    @property
-    def have_own_scale(self) -> list[bool]:
-        """Whether each panel's vertical axis is longer or shorter than most of them."""
-        return have_own_scale(self.y_ends)
-
-    @property
-    def is_moved(self) -> bool:
-        """Whether vertical axes of the same length begin at different values."""
-        return len({ends for ends, is_own in zip(self.y_ends, self.have_own_scale, strict=True) if not is_own}) > 1
 
 
 def lay_out_curves(figure: Curves, *, is_alone: bool) -> Page:
@@ -103,7 +82,6 @@ def lay_out_curves(figure: Curves, *, is_alone: bool) -> Page:
     explanations = (
         "Bands: intervals." if has_band else "",
         "Straight line: ideal values." if figure.is_diagonal_drawn else "",
-        "Vertical scales have the same length but begin at different values." if frame.is_moved else "",
         explain_shading(figure.y),
     )
     page.note(" ".join(filter(None, explanations)), figure.note if is_alone else "")
@@ -112,26 +90,18 @@ def lay_out_curves(figure: Curves, *, is_alone: bool) -> Page:
 
 def _frame(figure: Curves) -> Frame:
     x_values = [value for _, panel in figure.panels for curve in panel for value in curve.x]
-    by_panel = [
-        [value for curve in panel for value in (*curve.y, *curve.low, *curve.high)] for _, panel in figure.panels
-    ]
-    y_values = [value for values in by_panel for value in values]
-    x_ends = limits(x_values, figure.x)
-    y_ends = shared_limits(by_panel, figure.y)
+    y_values = [value for _, panel in figure.panels for curve in panel for value in (*curve.y, *curve.low, *curve.high)]
+    x_ends, y_ends = limits(x_values, figure.x), limits(y_values, figure.y)
     if figure.is_diagonal_drawn:
-        x_ends = limits([*x_values, *y_values], figure.x)
-        y_ends = [x_ends] * len(by_panel)
-    elif figure.is_centered:
-        y_ends = centered_limits(by_panel, figure.y)
+        x_ends = y_ends = limits([*x_values, *y_values], figure.x)
     across = math.ceil(len(figure.panels) / (math.ceil(len(figure.panels) / MAX_ACROSS) or 1)) or 1
     height = PANEL_HEIGHT[across]
-    tick_labels = [text for ends in set(y_ends) for text in ticks(figure.y, ends, height, is_upright=True).values()]
+    tick_labels = ticks(figure.y, y_ends, height, is_upright=True).values()
     tick_width = max((text_width(text, SMALL) for text in tick_labels), default=0.2) + 0.08
     label = wrap_balanced(axis_name(figure.y), height + 0.1, TEXT, max_lines=3)
     left = MARGIN + len(label) * line_height(TEXT) + tick_width + 0.04
-    gap = GAP + (tick_width if len(set(y_ends)) > 1 else 0.0)
-    width = (WIDTH - MARGIN - 0.05 - left - gap * (across - 1)) / across
-    return Frame(x_ends, tuple(y_ends), across, label, left, gap, width, height)
+    width = (WIDTH - MARGIN - 0.05 - left - GAP * (across - 1)) / across
+    return Frame(x_ends, y_ends, across, label, left, width, height)
 
 
 def _draw_row(page: Page, figure: Curves, frame: Frame, start: int, styles: dict[str, LineStyle]) -> None:
@@ -139,23 +109,21 @@ def _draw_row(page: Page, figure: Curves, frame: Frame, start: int, styles: dict
     row = figure.panels[start : start + frame.across]
     width, height = frame.width, frame.height
     x_values = sorted({value for _, panel in figure.panels for curve in panel for value in curve.x})
-    have_own = frame.have_own_scale[start : start + frame.across]
-    headings = Headings([heading for heading, _ in row], width, have_own)
+    headings = Headings([heading for heading, _ in row], width)
     top = page.bottom + (headings.height or 0.04)
     bottoms = [top + height + 0.24]
     for number, (_, panel) in enumerate(row):
-        x = frame.left + number * (width + frame.gap)
+        x = frame.left + number * (width + GAP)
         headings.draw(page, number, x + width / 2, top)
         axes = page.axes(x, top, width, height)
         set_up_x(axes, figure.x, frame.x_ends, width, x_values)
-        is_labeled = number == 0 or not frame.is_shared
-        set_up_y(axes, figure.y, frame.y_ends[start + number], height, is_labeled=is_labeled)
+        set_up_y(axes, figure.y, frame.y_ends, height, is_labeled=number == 0)
         if figure.is_diagonal_drawn:
             axes.plot(frame.x_ends, frame.x_ends, color=INK, alpha=FAINT * 2, lw=0.8, zorder=1)
         for curve in panel:
             _draw_curve(axes, curve, figure, styles[curve.label], list(styles).index(curve.label))
         if start + number + frame.across >= len(figure.panels):
-            bottoms.append(write_axis_name(page, figure.x, x + width / 2, top + height, width + frame.gap / 2))
+            bottoms.append(write_axis_name(page, figure.x, x + width / 2, top + height, width + GAP / 2))
     for line, text in enumerate(frame.label):
         page.text(MARGIN + (line + 0.5) * line_height(TEXT), top + height / 2, text, rotation=90, ha="center")
     page.bottom = max(bottoms) if start + frame.across >= len(figure.panels) else bottoms[0]

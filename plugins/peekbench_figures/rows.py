@@ -17,10 +17,9 @@ from peekbench_figures.scale import (
     Headings,
     explain_shading,
     factor,
-    have_own_scale,
+    limits,
     mark_zero,
     set_up_x,
-    shared_limits,
     write_axis_name,
 )
 from peekbench_figures.style import FAINTER, INK, SMALL, TEXT
@@ -173,10 +172,9 @@ def _draw_band(
     left = MARGIN + label_width + 0.1
     right = WIDTH - MARGIN - (NUMBERS_WIDTH if grid.numbers else 0.06)
     width = (right - left - GAP * (len(columns) - 1)) / len(columns)
-    values = [[value for cell in cells.values() for value in grid.values(cell)] for _, cells in columns]
-    ends = shared_limits(values, grid.axis)
+    ends = limits((value for _, cells in columns for cell in cells.values() for value in grid.values(cell)), grid.axis)
     heading_width = width if len(columns) > 1 else right - left
-    headings = Headings([heading for heading, _ in columns], heading_width, have_own_scale(ends))
+    headings = Headings([heading for heading, _ in columns], heading_width)
     heights = [max(grid.row_height, len(lines) * line_height(TEXT) + 0.03) for lines in labels.values()]
     middles = [sum(heights[:row]) + height / 2 for row, height in enumerate(heights)]
     top, height = page.bottom + headings.height, sum(heights)
@@ -187,8 +185,8 @@ def _draw_band(
         axes.set_ylim(height, 0)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        set_up_x(axes, grid.axis, ends[number], width)
-        mark_zero(axes, grid.axis, ends[number])
+        set_up_x(axes, grid.axis, ends, width)
+        mark_zero(axes, grid.axis, ends)
         for row, (label, middle, row_height) in enumerate(zip(labels, middles, heights, strict=True)):
             if row:
                 axes.axhline(middle - row_height / 2, color=INK, alpha=FAINTER, lw=0.5, zorder=0)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-from peekbench.formatting import TICK_STEPS, tick_decimals
+from peekbench.formatting import TICK_STEPS
 from peekbench.records import Axis
 from peekbench_figures.page import Page, line_height, text_width, wrap_balanced
 from peekbench_figures.style import FAINT, INK, REGION, SMALL, TEXT
 
 PADDING = 0.04  # share of the axis beyond its outermost value
-NEAR_ZERO = 1.0  # distance from zero, in lengths of the longest range, up to which a centered axis includes zero
-# A panel has its own scale if it would make the common axis longer than that of the others by such a factor.
-MAX_STRETCH, MAX_CENTERED_STRETCH = 2.5, 5.0
-MAX_SHARED_LENGTH = 1.35  # factor by which a common axis may be longer than centered ones
 GAP = 0.09  # inches between two tick labels
 MAX_PREFERRED = 8  # ticks at the points of the data
 MIN_TICKS = 3  # that any axis may have, however short
-MAX_CANDIDATES = 60  # ticks that are tried
 SPACING = 0.4  # inches between two tick labels, from middle to middle, at least
 UPRIGHT_SPACING = 0.3  # the same on a vertical axis
 
@@ -58,82 +54,6 @@ def limits(values: Iterable[float], axis: Axis) -> tuple[float, float]:
     return low - padding, high + padding
 
 
-def shared_limits(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[float, float]]:
-    """Return the limits of each panel: common ones, except for panels that would squeeze the others.
-
-    Parameters
-    ----------
-    panels
-        Values of each panel.
-    axis
-        Axis of all panels.
-    """
-    own = [limits(values, axis) for values in panels]
-    spans = own
-    if axis.is_log:
-        spans = [(math.log(low), math.log(high)) for low, high in own]
-    return _share_limits(own, panels, axis, _find_sharing(spans, MAX_STRETCH))
-
-
-def _share_limits(
-    own: Sequence[tuple[float, float]], panels: Sequence[Sequence[float]], axis: Axis, sharing: Collection[int]
-) -> list[tuple[float, float]]:
-    """Return the panels' own limits, except for panels that share common ones."""
-    common = limits((value for number in sharing for value in panels[number]), axis)
-    return list((dict(enumerate(own)) | dict.fromkeys(sharing, common)).values())
-
-
-def centered_limits(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[float, float]]:
-    """Return limits of the same length around each panel's own values, including zero if it is near.
-
-    If a common axis would be little longer, the panels share it. Panels that would squeeze the others have their own
-    scale.
-
-    Parameters
-    ----------
-    panels
-        Values of each panel.
-    axis
-        Axis of all panels.
-    """
-    drawn = [[value * factor(axis) for value in values if math.isfinite(value)] or [0.0] for values in panels]
-    lengths = [max(values) - min(values) for values in drawn]
-    sharing = _find_sharing([(0.0, length) for length in lengths], MAX_CENTERED_STRETCH)
-    longest = max((lengths[number] for number in sharing), default=0.0)
-    for values in drawn:
-        if max(map(abs, values)) <= longest * NEAR_ZERO:
-            values.append(0.0)
-    ranges = (max(drawn[number]) - min(drawn[number]) for number in sharing)
-    length = max(ranges, default=0.0) * (1 + 2 * PADDING) or 2.0
-    own = [limits(values, axis) for values in panels]
-    low, high = limits((value for number in sharing for value in panels[number]), axis)
-    if high - low <= length * MAX_SHARED_LENGTH:
-        return _share_limits(own, panels, axis, sharing)
-    for number in sharing:
-        middle = (max(drawn[number]) + min(drawn[number])) / 2
-        own[number] = (middle - length / 2, middle + length / 2)
-    return own
-
-
-def _find_sharing(spans: Sequence[tuple[float, float]], max_stretch: float) -> list[int]:
-    """Return the panels that share an axis: the narrower half, and wider ones up to the first that squeezes them."""
-    ordered = sorted(range(len(spans)), key=lambda number: spans[number][1] - spans[number][0])
-    low, high = math.inf, -math.inf
-    for rank, number in enumerate(ordered):
-        widest = max(high, spans[number][1]) - min(low, spans[number][0])
-        if rank >= len(ordered) / 2 and widest > max_stretch * (high - low):
-            return sorted(ordered[:rank])
-        low, high = min(low, spans[number][0]), max(high, spans[number][1])
-    return sorted(ordered)
-
-
-def have_own_scale(ends: Sequence[tuple[float, float]]) -> list[bool]:
-    """Return whether each axis is longer or shorter than most of them."""
-    lengths = [round(high - low, 9) for low, high in ends]
-    most_common = max(lengths, key=lengths.count, default=0.0)
-    return [length != most_common for length in lengths]
-
-
 def ticks(
     axis: Axis, ends: tuple[float, float], inches: float, preferred: Sequence[float] = (), *, is_upright: bool = False
 ) -> dict[float, str]:
@@ -159,24 +79,13 @@ def ticks(
             positions = [*positions[:1], *positions[-1:], *(step for step in TICK_STEPS if low <= step <= high)]
         labels = {position: _format(position, axis) for position in positions}
         return _without_collisions(labels, ends, inches, is_log=True)
-    spacing = SPACING
-    if is_upright:
-        spacing = UPRIGHT_SPACING
-    max_ticks = max(MIN_TICKS, inches / spacing)
-    sparse: dict[float, str] = {}
-    for step in (step for step in TICK_STEPS if (high - low) / step <= MAX_CANDIDATES):
-        numbers = sorted(range(math.ceil(low / step), math.floor(high / step) + 1), key=abs)
-        labels = {number * step: _format(round(number * step, tick_decimals(step)), axis) for number in numbers}
-        kept = labels
-        if not is_upright:
-            kept = _without_collisions(labels, ends, inches, is_log=False)
-        if len(labels) <= max_ticks and len(kept) == len(labels) and (len(labels) > 1 or not sparse):
-            return labels
-        if len(labels) == 1:
+    spacing = UPRIGHT_SPACING if is_upright else SPACING
+    for number in range(max(MIN_TICKS, int(inches / spacing)), 0, -1):
+        values = map(float, MaxNLocator(number, steps=(1, 2, 5, 10)).tick_values(low, high))
+        labels = {value: _format(round(value, 10), axis) for value in values if low <= value <= high}
+        if is_upright or len(_without_collisions(labels, ends, inches, is_log=False)) == len(labels):
             break
-        if len(kept) > 1:
-            sparse = kept
-    return dict(list(sparse.items())[:2])
+    return labels
 
 
 def _without_collisions(
@@ -259,12 +168,11 @@ def explain_shading(axis: Axis) -> str:
 
 
 MAX_LINES = 4
-OWN_SCALE = "(own scale)"
 TICK_LABEL_HEIGHT = 0.2  # inches between an axis and its name
 
 
 class Headings:
-    """Headings of panels side by side, aligned at the bottom; a panel with its own scale is marked.
+    """Headings of panels side by side, aligned at the bottom.
 
     Parameters
     ----------
@@ -272,32 +180,22 @@ class Headings:
         Heading of each panel.
     width
         Width of a panel in inches.
-    have_own_scale
-        Whether each panel's axis differs from the axis of most panels.
     """
 
-    def __init__(self, texts: Sequence[str], width: float, have_own_scale: Sequence[bool]) -> None:
-        self._lines: list[list[str]] = []
-        for text in texts:
-            lines = []
-            if text:
-                lines = wrap_balanced(text, width, TEXT, max_lines=MAX_LINES, weight="bold")
-            self._lines.append(lines)
-        self._have_own_scale = have_own_scale
-        num_lines = max((len(lines) + own for lines, own in zip(self._lines, have_own_scale, strict=True)), default=0)
-        self.height = 0.0
+    def __init__(self, texts: Sequence[str], width: float) -> None:
+        self._lines = [
+            wrap_balanced(text, width, TEXT, max_lines=MAX_LINES, weight="bold") if text else [] for text in texts
+        ]
+        num_lines = max(map(len, self._lines), default=0)
+        self.height = num_lines * line_height(TEXT) + 0.04 if num_lines else 0.0
         """Inches."""
-        if num_lines:
-            self.height = num_lines * line_height(TEXT) + 0.04
 
     def draw(self, page: Page, number: int, middle: float, top: float) -> None:
         """Write the heading of a panel, centered at `middle` and ending at `top`, the top edge of the panel."""
-        lines = [(text, TEXT, "bold") for text in self._lines[number]]
-        if self._have_own_scale[number]:
-            lines.append((OWN_SCALE, SMALL, "normal"))
-        for line, (text, size, weight) in enumerate(lines):
+        lines = self._lines[number]
+        for line, text in enumerate(lines):
             y = top - 0.04 - (len(lines) - line - 0.5) * line_height(TEXT)
-            page.text(middle, y, text, size, weight=weight, ha="center")
+            page.text(middle, y, text, weight="bold", ha="center")
 
 
 def write_axis_name(page: Page, axis: Axis, middle: float, bottom: float, width: float) -> float:

@@ -124,7 +124,7 @@ def progress(results: Configurations, verdicts: Sequence[Verdict], level: float,
     title = f"Average bias by number of subsamples, {level:.0%} intervals"
     x = Axis("subsamples per task", "count", is_log=True)
     note = results.note("A retrospective view: intervals are too short if sampling stops as soon as one looks good.")
-    return (Curves(title, x, effect_axis(results, "bias", region), tuple(panels), note, is_centered=True),)
+    return (Curves(title, x, effect_axis(results, "bias", region), tuple(panels), note),)
 
 
 def doses(results: Configurations, verdicts: Sequence[Verdict], level: float, region: float) -> tuple[Curves, ...]:

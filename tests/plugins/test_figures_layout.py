@@ -15,7 +15,7 @@ from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, In
 mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")
 pytest.importorskip("arviz_stats", reason="the extra 'figures' is not installed")
 
-from example_figures import POINTS, TWO, curves, densities, each_kind, each_large  # noqa: E402
+from example_figures import POINTS, curves, each_kind, each_large  # noqa: E402
 
 from peekbench_figures.drawing import lay_out  # noqa: E402
 from peekbench_figures.style import matplotlib_settings  # noqa: E402
@@ -149,71 +149,6 @@ def test_a_density_shows_mean_central_interval_and_mark() -> None:
     assert [1.0] in lines  # the mark
 
 
-def test_densities_end_within_the_axis() -> None:
-    with drawn(densities(TWO, TWO)) as picture:
-        for axes in picture.axes:
-            low, high = axes.get_xlim()
-            for line in axes.lines:
-                assert low <= min(line.get_xdata()) and max(line.get_xdata()) <= high
-
-
-def test_centered_panels_have_equal_lengths_own_labels_and_zero_if_near() -> None:
-    x = (1.0, 2.0)
-    panels = tuple(
-        (heading, (Curve("a", x, (y, y + 0.01), (y - wide, y), (y + wide, y + 0.02)),))
-        for heading, y, wide in (("near", 0.02, 0.05), ("far", 1.5, 0.01), ("none", 0.0, 0.0))
-    )
-    figure = Curves("c", Axis("x", "count"), POINTS, panels, is_centered=True)
-    with drawn(figure) as picture:
-        limits = [axes.get_ylim() for axes in picture.axes]
-        for (low, high), (_, (curve,)), axes in zip(limits, panels, picture.axes, strict=True):
-            assert low <= 100 * min(curve.low) and 100 * max(curve.high) <= high
-            assert any(label.get_text() for label in axes.get_yticklabels())
-    assert {round(high - low, 6) for low, high in limits} == {round(limits[0][1] - limits[0][0], 6)}
-    assert [low <= 0 <= high for low, high in limits] == [True, False, True]
-
-
-def test_centered_panels_share_an_axis_that_is_little_longer() -> None:
-    x = (1.0, 2.0)
-    panels = tuple(
-        (heading, (Curve("a", x, (middle, middle), (middle - half,) * 2, (middle + half,) * 2),))
-        for heading, middle, half in (("wide", 0.0, 0.03), ("narrow", -0.015, 0.01))
-    )
-    with drawn(Curves("c", Axis("x", "count"), POINTS, panels, is_centered=True)) as picture:
-        assert len({axes.get_ylim() for axes in picture.axes}) == 1
-        assert [any(label.get_text() for label in axes.get_yticklabels()) for axes in picture.axes] == [True, False]
-        assert "begin at different values" not in " ".join(text.get_text() for text in picture.texts)
-
-
-WIDTHS = {"one": 0.01, "two": 0.012, "leak": 0.2}
-SQUEEZED = {
-    "violins": Violins(
-        "v",
-        POINTS,
-        tuple((name, (Sample("x", tuple(np.linspace(-wide, wide, 12).tolist())),)) for name, wide in WIDTHS.items()),
-    ),
-    "curves": Curves(
-        "c",
-        Axis("x", "count"),
-        POINTS,
-        tuple((name, (Curve("a", (1.0, 2.0), (0.0, wide)),)) for name, wide in WIDTHS.items()),
-    ),
-}
-
-
-@pytest.mark.parametrize("figure", SQUEEZED.values(), ids=SQUEEZED)
-def test_a_panel_that_would_squeeze_the_others_is_marked_as_having_its_own_scale(figure: Violins | Curves) -> None:
-    with drawn(figure) as picture:
-        is_upright = isinstance(figure, Curves)
-        one, two, leak = (axes.get_ylim() if is_upright else axes.get_xlim() for axes in picture.axes)
-        assert one == two
-        assert leak[1] - leak[0] > 5 * (one[1] - one[0])
-        (own,) = (text for text in picture.texts if text.get_text() == "(own scale)")
-        assert own.get_position()[0] > picture.axes[-1].get_position().x0
-        for axes in picture.axes:
-            assert any(label.get_text() for label in (axes.get_yticklabels() if is_upright else axes.get_xticklabels()))
-
-
 @pytest.mark.parametrize(("number", "across"), [(1, 1), (4, 4), (5, 3), (8, 4)])
 def test_each_column_of_panels_names_the_horizontal_axis(number: int, across: int) -> None:
     figure = curves(["line"], [f"panel {panel}" for panel in range(number)])
@@ -225,14 +160,6 @@ def test_each_column_of_panels_names_the_horizontal_axis(number: int, across: in
     assert len(lowest) == across
     assert sorted(round(x, 3) for x, _ in names) == sorted(lowest)
     assert all(0 < lowest[round(x, 3)] - y < 0.2 for x, y in names)
-
-
-def test_logarithmic_scales_are_named() -> None:
-    with drawn(curves(TWO, TWO)) as picture:
-        assert "(logarithmic scale)" in " ".join(text.get_text() for text in picture.texts)
-    plain = (("a", (Curve("a", (1.0, 2.0), (0.0, 0.1)),)),)
-    with drawn(Curves("c", Axis("subsamples", "count"), POINTS, plain)) as picture:
-        assert "logarithmic" not in " ".join(text.get_text() for text in picture.texts)
 
 
 def test_a_logarithmic_axis_of_many_points_is_labeled_at_both_ends() -> None:

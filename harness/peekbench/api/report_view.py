@@ -8,15 +8,14 @@ from typing import Any, overload
 
 import pandas as pd
 
-from peekbench.errors import PeekbenchError, PluginError, public
-from peekbench.plugins.boundary import Foreign
+from peekbench.errors import PeekbenchError, public
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.report.render.advice import Answer
 from peekbench.report.render.content import Findings, Paragraph, lay_out
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook
-from peekbench.report.render.pictures import alt_text, find_renderer, make_renderer
+from peekbench.report.render.pictures import alt_text, make_renderer
 
 
 class TableView:
@@ -141,33 +140,6 @@ class FigureView:
         """Title of the figure."""
         self._renderer = renderer
 
-    @public
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the figure on axes of matplotlib.
-
-        Parameters
-        ----------
-        ax
-            `matplotlib.axes.Axes` to draw on; by default those of a new figure of pyplot.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes, for changes of titles, limits and labels.
-
-        Raises
-        ------
-        PeekbenchError
-            If matplotlib is not installed, or if the renderer cannot draw on axes.
-        """
-        entry = find_renderer(self._renderer)
-        if entry.plot is None:
-            raise PluginError(
-                f"the renderer {entry.name} cannot draw on axes; choose another one in the spec, as in "
-                "`report: {renderer: figures}`"
-            )
-        return Foreign(f"renderer {entry.name}").call(entry.plot, {"figure": self.record, "ax": ax})
-
     def __repr__(self) -> str:
         """Return the kind and the title."""
         return f"<figure {self.title!r}: {self.record.kind}>"
@@ -176,7 +148,7 @@ class FigureView:
         try:
             picture = make_renderer(self._renderer)(self.record, "svg").decode()
             return picture[picture.index("<svg") :]  # without the declaration of an XML file
-        except PeekbenchError:  # the text names the figure, and `plot` tells what is missing
+        except PeekbenchError:  # the text names the figure
             return None
 
     def __str__(self) -> str:
@@ -218,7 +190,7 @@ class ReportView:
         self.tables = Tables(report.tables)
         """Tables, by position or by words of their titles: `report.tables["bias"].to_pandas()`."""
         self.figures = tuple(FigureView(figure, report.renderer) for figure in report.figures)
-        """Figures: `report.figures[0].plot()` draws the first one."""
+        """Figures: a notebook shows `report.figures[0]`."""
 
     @public
     def save(self, folder: str | Path, formats: Sequence[str] | None = None) -> list[Path]:

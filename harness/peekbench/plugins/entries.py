@@ -31,7 +31,6 @@ from peekbench.plugins.protocols import (
     Observe,
     Options,
     Pin,
-    Plot,
     Prefetch,
     Renderer,
     ResourcesOf,
@@ -228,8 +227,6 @@ class RendererEntry(Entry):
 
     render: CallableField[Renderer] = CallableField()
     """Function that draws one figure, or a reference to it."""
-    plot: CallableField[Plot | None] = CallableField(None)
-    """Function that draws one figure on axes of matplotlib, for `FigureView.plot`."""
 
 
 @dataclass(frozen=True, kw_only=True)

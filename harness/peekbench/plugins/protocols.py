@@ -341,31 +341,6 @@ class WriteReport(Protocol):
         """Write the report."""
 
 
-class Plot(Protocol):
-    """Function that draws a figure on axes of matplotlib.
-
-    Parameters
-    ----------
-    figure
-        Figure to draw.
-    ax
-        Axes to draw on; None for those of a new figure of pyplot.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes.
-
-    Raises
-    ------
-    PeekbenchError
-        If matplotlib is not installed.
-    """
-
-    def __call__(self, figure: Figure, ax: Any = None) -> Any:
-        """Draw the figure."""
-
-
 def is_estimator(thing: Any) -> bool:
     """Return whether an object is an estimator, not a class of estimators."""
     kind = type(thing)  # a StackingClassifier has no `predict` before its fit, but its class does

@@ -180,8 +180,8 @@ class Curves:
     Examples
     --------
     >>> panel = ("tickets", (Curve("lsa", (50.0, 200.0), (0.61, 0.68)),))
-    >>> Curves("Learning curve", Axis("num_train", "count"), Axis("accuracy", "fraction"), (panel,)).is_centered
-    False
+    >>> Curves("Learning curve", Axis("num_train", "count"), Axis("accuracy", "fraction"), (panel,)).title
+    'Learning curve'
     """
 
     title: str
@@ -196,9 +196,6 @@ class Curves:
     """One paragraph that readers need to interpret the figure."""
     is_diagonal_drawn: bool = False
     """Whether to draw the line y = x, which the curves should approach."""
-    is_centered: bool = False
-    """Whether each panel's y axis is centered on its own values, with the same length in all panels. Use this if the
-    width of bands matters more than their position."""
     kind: Literal["curves"] = "curves"
     """Type of the figure in `report.json`."""
 

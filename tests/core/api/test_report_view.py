@@ -101,16 +101,9 @@ def test_the_style_is_limited_to_the_report_and_follows_the_theme() -> None:
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.kind)
-def test_each_kind_of_figure_is_drawn_on_axes(figure: Figure) -> None:
-    plt = pytest.importorskip("matplotlib.pyplot")
+def test_a_notebook_shows_each_kind_of_figure(figure: Figure) -> None:
+    pytest.importorskip("matplotlib")
     pytest.importorskip("arviz_stats")
     view = FigureView(figure)
-    _, ax = plt.subplots()
-    assert view.plot(ax) is ax
-    assert ax.get_xlabel()
-    ax.figure.canvas.draw()
-    own = view.plot()
-    assert own.figure is not ax.figure
-    plt.close("all")
     assert (view._repr_html_() or "").startswith("<svg")
     assert figure.title in repr(view)
