@@ -11,9 +11,6 @@ from loopback_hub import LoopbackHub
 
 from peekbench import load_dataset
 from peekbench.data.labels import name_labels
-from peekbench.execution.runner import run
-from peekbench.results.read import load_results
-from peekbench.spec.experiment import make_spec
 from peekbench_hf.definition import HubFiles
 from peekbench_hf.tasks import TASKS
 
@@ -66,24 +63,3 @@ def test_rows_are_the_same_from_a_mirror_and_through_the_client(tmp_path: Path) 
     loaded = [json.loads(line) for line in process.stdout.splitlines()]
     assert {task: fingerprint for task, fingerprint, _ in loaded} == fingerprints
     assert all(len(revision) == 40 for _, _, revision in loaded)
-
-
-@pytest.mark.slow
-def test_a_spec_runs_on_real_tasks(tmp_path: Path) -> None:
-    spec = make_spec(
-        {
-            "name": "real",
-            "seed": 1,
-            "tasks": [{"use": f"hf.{task}", "options": {"data_dir": str(MIRROR)}} for task in ROWS],
-            "methods": [{"use": "classic.lsa", "options": {"num_components": 10}}],
-            "design": {"num_train": 100, "num_test": 100, "num_subsamples": 4},
-            "executor": {"use": "local", "options": {"in_process": True}},
-        },
-        folder=tmp_path,
-    )
-    summary = run(spec)
-    assert (summary.finished, summary.failed) == (52, 0)
-    accuracy = load_results(summary.store).groupby("task")["score"].mean()
-    chance = {f"hf.{task}": 1 / len(load_dataset(f"hf.{task}", {"data_dir": str(MIRROR)}).class_names) for task in ROWS}
-    better = [task for task in chance if accuracy[task] > chance[task]]
-    assert len(better) == len(ROWS), "words predict the classes"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +22,6 @@ from peekbench.errors import DataError
 from peekbench.execution.runner import run
 from peekbench.execution.work import SpecWork
 from peekbench.records.trials import TrialResult, WorkItem
-from peekbench.report import report_of_comparison, report_of_run
-from peekbench.report.render.html import render_html
-from peekbench.report.render.markdown import render_markdown
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
@@ -106,23 +101,6 @@ def test_classification_passes_the_contract_checks() -> None:
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 
-def test_data_sources_follow_their_options() -> None:
-    def effective_rank(rank: int) -> float:
-        """Return the exponential of the entropy of the singular values' shares (Roy and Vetterli 2007)."""
-        dataset = load_dataset("tabular.regression", {"num_rows": 500, "effective_rank": rank})
-        shares = np.linalg.svd(np.asarray(dataset.inputs), compute_uv=False)
-        shares /= shares.sum()
-        return float(np.exp(-(shares @ np.log(shares))))
-
-    assert effective_rank(2) < effective_rank(5) < effective_rank(20)
-    first, second = (load_dataset("tabular.regression", {"seed": seed, "num_rows": 50}) for seed in (1, 2))
-    assert np.shape(first.inputs) == (50, 20)
-    assert not np.array_equal(np.asarray(first.inputs), np.asarray(second.inputs))
-    classes = load_dataset("tabular.classification", {"effective_rank": 5})
-    assert np.bincount(np.asarray(classes.labels)).tolist() == [550, 550]
-    assert np.mean(np.asarray(classes.inputs) ** 2) == pytest.approx(1)
-
-
 @pytest.mark.parametrize(
     ("use", "option", "message"),
     [
@@ -136,22 +114,6 @@ def test_too_many_components_or_features_are_an_error(use: str, option: str, mes
     case.predict(None)
     with pytest.raises(DataError, match=message):
         case.predict(case.unlabeled)
-
-
-@pytest.mark.slow
-def test_reports_call_features_rows(tmp_path: Path) -> None:
-    store = run(spec_of("tabular.pca", tmp_path, num_subsamples=12), store=tmp_path / "tabular.sqlite").store
-    report = report_of_run(store)
-    assert [verdict.rows for verdict in report.verdicts] == ["rows"]
-    shown = [
-        render_markdown(replace(report, figures=(), tables=())),
-        render_html(replace(report, figures=(), tables=())),
-    ]
-    for text in shown:
-        assert "the test rows" in text
-        assert not re.search(r"\b(test|unlabeled|these|independent) texts?\b", text)
-    joint = report_of_comparison([store, store.rename(tmp_path / "moved.sqlite")][1:])
-    assert joint.verdicts[0].rows == "rows"
 
 
 def predict_with_scikit_learn(

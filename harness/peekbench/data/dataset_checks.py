@@ -31,7 +31,7 @@ def check_dataset(dataset: Dataset, use: str) -> None:
     DataError
         If there are no rows, inputs are neither texts nor an array of features, their number differs from the number
         of labels, labels are not among 0..C-1, splits are not 'train' or 'test', a group is in both splits, targets are
-        not finite, inputs for language modeling are not texts, or details are not JSON-serializable.
+        not finite, or inputs for language modeling are not texts.
     """
     _check_types(dataset, use)
     if len(dataset.inputs) != len(dataset.labels):

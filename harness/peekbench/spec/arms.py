@@ -174,7 +174,7 @@ def _read_arm(value: Any) -> Any:
         case str() if value in NAMED:
             return NAMED[value]
         case str() if value in BLOCK_RULES:
-            raise ValueError(f"{value!r} needs a number of blocks; write `{value}: 5`{_of_single_texts(value)}")
+            raise ValueError(f"{value!r} needs a number of blocks; write `{value}: 5`")
         case Mapping() if len(value) == 1:
             ((kind, number),) = value.items()
             if kind == "mix":
@@ -198,14 +198,7 @@ def _read_dose(share: Any) -> Arm:
 def _read_blocks(kind: Any, number: Any) -> Arm:
     if isinstance(number, int) and not isinstance(number, bool) and number >= 2:
         return Arm(kind=kind, blocks=number)
-    remedy = f"use 2 or more{_of_single_texts(kind)}"
-    raise problem(f"{reprlib.repr(number)} is not a number of blocks; {remedy}", kind)
-
-
-def _of_single_texts(kind: str) -> str:
-    if kind not in OF_SINGLE_TEXTS:
-        return ""
-    return f", or the arm {OF_SINGLE_TEXTS[kind]} for blocks of one text"
+    raise problem(f"{reprlib.repr(number)} is not a number of blocks; use 2 or more", kind)
 
 
 ArmSpec: TypeAlias = Annotated[Arm, BeforeValidator(_read_arm)]

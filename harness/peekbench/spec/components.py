@@ -140,12 +140,7 @@ class Component(SpecModel, Generic[EntryT]):
     def entry(self) -> EntryT:
         """The entry, unless the component is from a store, so that its options are not those of an entry."""
         if isinstance(self.options, StoredOptions):
-            if is_refused(self.use):
-                raise SpecError(f"{self.use} is code that only a store names, which is not imported; {GIVE_SPEC}")
-            raise SpecError(
-                f"{self.use}: the options were read from a store and were not validated; load the spec with "
-                "`peekbench.load_spec` to use its plugins"
-            )
+            raise SpecError(f"{self.use} is code that only a store names, which is not imported; {GIVE_SPEC}")
         return self.find(self.use)
 
     @classmethod

@@ -212,7 +212,7 @@ def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
         ({"cross": 31}, {}, r"arms\[3\]: cross-31 with num_test 30 has 31 blocks; use 2 to 30"),
         ("swap-in", {"num_test": 501}, r"arms\[3\]: swap-in with num_test 501 takes 1,002 fits of each method in each "
          r"trial, .* of 2 sets, .* use fewer blocks, such as `swap-in: 20`"),
-        ("cross", {}, r"arms\[3\]: 'cross' needs a number of blocks; write `cross: 5`, or the arm leave-one-out"),
+        ("cross", {}, r"arms\[3\]: 'cross' needs a number of blocks; write `cross: 5`"),
         ({"stream": 1}, {}, r"arms\[3\]\.stream: 1 is not a number of blocks; use 2 or more"),
         ({"prequential": 5}, {"num_unlabeled": 40}, r"prequential-5 predicts the first block without unlabeled texts; "
          r"remove it, or design.num_unlabeled"),

@@ -90,5 +90,5 @@ def test_components_of_a_store_cannot_be_called(make_raw: Callable[..., dict[str
     raw = make_raw(methods=[{"use": "gone.method", "name": "x", "options": {"a": {"b": [1]}}}])
     spec = validate(raw, folder=Path(), stored=True)
     assert spec.methods[0].raw_options() == {"a": {"b": [1]}}
-    with pytest.raises(SpecError, match=r"toy\.words: the options were read from a store"):
+    with pytest.raises(SpecError, match=r"toy\.words is code that only a store names"):
         _ = spec.tasks[0].entry

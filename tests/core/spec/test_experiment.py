@@ -64,7 +64,7 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
         ({"tasks": ["toy.vote"]}, ["tasks[0].use: no data source 'toy.vote'; it is one of the methods, which"]),
         ({"tasks": ["toy.words", "toy.words"]}, ["tasks[1].name: 'toy.words' is taken"]),
         ({"tasks": [{"use": "toy.words", "name": name} for name in ("news", "News")]},
-         ["tasks[1].name: 'News' differs from 'news' only by case; give names that differ more"]),
+         ["tasks[1].name: 'News' differs from 'news' only by case, spaces"]),
         ({"methods": ["toy.vote", {"use": "toy.vote", "options": {"boldness": "x", "y": 1}}]},
          ["methods[1].options.boldness: Input should be a valid number", "methods[1].options.y: no such option"]),
         ({"methods": [{"options": {}}]}, ["methods[0].use: is missing; add it"]),
