@@ -75,4 +75,4 @@ def import_scores(
         note(text)
     if "subsample" in table:
         note(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
-    inspect.unwrap(analyze)(output, TableFlags(region=region), printer, reports=reports)
+    inspect.unwrap(analyze)([str(output)], TableFlags(region=region), printer, reports=reports)

@@ -194,7 +194,7 @@ def load_run(run: str | Path | ExperimentSpec) -> Run:
 
 @public
 def analyze(
-    scores: pd.DataFrame | str | Path | Run | Any,
+    scores: pd.DataFrame | str | Path | Sequence[str | Path] | Run | Any,
     analyses: Sequence[str] | None = None,
     *,
     name: str = "",
@@ -208,8 +208,9 @@ def analyze(
     scores
         A data frame, a file or a folder with scores, in one of two forms: one row for each subsample with a column for
         each arm (base, extra, test), or one row for each arm of each subsample with a column of the arm. Only the task
-        and the scores are required. With a column `text`, each row is about a single test text. Also a run, its name,
-        its spec or its store.
+        and the scores are required. With a column `text`, each row is about a single test text. Several files in a list
+        are one table; if no column names the task, it is the name of the file. Also a run, its name, its spec or its
+        store.
     analyses
         Names of the analyses, or with options as in a spec: ``"{use: summary, options: {level: 0.9}}"``. By default
         those of the run's spec, or `summary` and `permutation`, and `summary.texts` if rows are about single texts of
@@ -257,9 +258,11 @@ def analyze(
             first = next(iter(table), "name")
             raise ResultsError(f"{scores.store} is the store of a run, whose columns are known; remove {first}=")
         return scores.report(analyses, allow_incomplete=allow_incomplete)
-    source: pd.DataFrame | Path
+    source: pd.DataFrame | Path | list[Path]
     if isinstance(scores, Path):
         source = scores
+    elif isinstance(scores, list | tuple) and all(isinstance(path, str | Path) for path in scores):
+        source = [Path(path) for path in scores]
     else:
         source, name = _to_pandas(scores), name or "scores"
     with python_messages(options.table):

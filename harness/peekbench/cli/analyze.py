@@ -41,10 +41,11 @@ FilesOption = Annotated[
 @take_records
 def analyze(
     scores: Annotated[
-        Path,
+        list[str],
         typer.Argument(
-            metavar="RUN",
-            help="Name, spec or store of a run; table of scores; or folder of tables mM/nN/MODEL/TASK/.",
+            metavar="RUN...",
+            help="Name, spec or store of a run; table of scores, or one for each task; or folder of tables "
+            "mM/nN/MODEL/TASK/.",
         ),
     ],
     table: TableFlags,
@@ -72,7 +73,11 @@ def analyze(
         reports = Path("reports")
     printer.start()
     options = AnalysisOptions(analyses or (), table.read(), allow_incomplete)
-    report = report_of_table(analyze_scores(find_scores(str(scores)), options))
+    first, *others = map(find_scores, scores)
+    source: Path | list[Path] = first
+    if others:
+        source = [first, *others]
+    report = report_of_table(analyze_scores(source, options))
     report = replace(report, formats=chosen or report.formats)
     show_report(report, reports, printer)
     apply_gate(gate, report)

@@ -25,6 +25,7 @@ from peekbench.results.read import (
     StoredPredictions,
     is_results_table,
     load_table,
+    read_files,
     read_store,
     refuse_options_of_store,
 )
@@ -152,13 +153,14 @@ class Analyzed:
         return replace(self, chosen=chosen, analyses=outcomes)
 
 
-def analyze(source: pd.DataFrame | str | Path, options: AnalysisOptions | None = None) -> Analyzed:
+def analyze(source: pd.DataFrame | str | Path | Sequence[Path], options: AnalysisOptions | None = None) -> Analyzed:
     """Read scores and analyze them.
 
     Parameters
     ----------
     source
-        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file or a folder.
+        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file, a folder, or
+        several files, which are one table.
     options
         Which scores to analyze, and how.
 
@@ -193,9 +195,12 @@ def analyze(source: pd.DataFrame | str | Path, options: AnalysisOptions | None =
     return scores.with_analyses(chosen)
 
 
-def read_scores(source: pd.DataFrame | str | Path, options: AnalysisOptions) -> Analyzed:
+def read_scores(source: pd.DataFrame | str | Path | Sequence[Path], options: AnalysisOptions) -> Analyzed:
     """Read scores and what is known about them, without any analysis; see `analyze`."""
     reading = options.reading()
+    if not isinstance(source, pd.DataFrame | str | Path):
+        options = replace(options, origin=", ".join(map(str, source)))
+        source = read_files(source, reading)
     if isinstance(source, pd.DataFrame):
         table = TidyTable(source)
         if options.table.given or not is_results_table(source):

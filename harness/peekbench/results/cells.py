@@ -217,7 +217,8 @@ class CellReader:
             values = self._fractions(values, source, is_bounded=column != "loss" and not self._has_unit)
             remedy = ("give fractions, or use ", PERCENT, " if these are percentages")
         if column == "score":
-            remedy += _explain_scores(source)
+            as_loss = mapping(source, Role(LOSS.name, (find_role(source) or Role("")).arm))
+            remedy += ("; write counts into num_correct, or use ", as_loss, " if lower is better, or ", REGION)
             if self._has_unit:
                 high = MAX_SIZE
         problem = "is not a number; correct it, and write numbers without a comma"
@@ -260,18 +261,6 @@ class CellReader:
         codes, found = pd.factorize(cells.astype("str").where(cells.notna(), ""))
         names = pd.Index([key_of(name) for name in found], dtype="str")
         return pd.Series(names.take(codes), index=cells.index, dtype="str")
-
-
-def _explain_scores(source: str) -> tuple[str | Argument, ...]:
-    """Advise a user whose column has scores above 1."""
-    arm = (find_role(source) or Role("")).arm
-    return (
-        "; counts of correct answers belong in num_correct, or a column such as num_correct_test; ",
-        mapping(source, Role(LOSS.name, arm)),
-        " is for scores of which lower is better, and ",
-        REGION,
-        " for a unit of your own: the largest bias that is negligible",
-    )
 
 
 def is_absent(cells: pd.Series[Any]) -> pd.Series[bool]:

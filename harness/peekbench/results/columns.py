@@ -26,11 +26,11 @@ MAX_SHOWN = 100  # characters of a cell in a message
 MAX_QUOTED = 30  # names listed in a message
 BY_TEXT = "no column numbers several subsamples, so each text is one, and arms and methods are paired by text"
 BY_ROW = "no column numbers the subsamples, so arms are paired by row and methods are not paired"
-WARNINGS_OF_PAIRING = {
-    BY_TEXT: "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
-    "fitted models, and not for models that are trained again. Several runs of each arm, such as training seeds, would "
-    "show both.",
-}
+WARNING_OF_TEXTS = (
+    "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these fitted "
+    "models, and not for models that are trained again. Several runs of each arm, such as training seeds, would show "
+    "both."
+)
 
 
 MAX_SIZE = 2**53  # larger whole numbers are not exact as float64, and squares and sums of all numbers are finite
@@ -232,8 +232,8 @@ class ColumnUse:
                 f"Answers that differ from their labels only by {DIFFERENCES} count as correct: "
                 f"{len(self.alike_answers):,}, such as {json.dumps(self.alike_answers[0])}."
             )
-        if self.pairing in WARNINGS_OF_PAIRING:
-            warnings.append(WARNINGS_OF_PAIRING[self.pairing])
+        if self.pairing == BY_TEXT:
+            warnings.append(WARNING_OF_TEXTS)
         return tuple(warnings)
 
     def as_json(self) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from peekbench.results.columns import (
 )
 from peekbench.results.recorded_looks import write_looks
 from peekbench.results.tidying import TidyTable, tidy_table
+from peekbench.results.user_columns import find_role
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
 from peekbench.store.schema import size_of_sets
@@ -245,6 +246,17 @@ def read_file(path: Path) -> pd.DataFrame:
         message = str(error)[:MAX_MESSAGE]
         raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file?") from error
     raise ResultsError(f"{path}: neither a store nor a {FORMATS} file; convert it to one of these")
+
+
+def read_files(paths: Sequence[Path], options: TableOptions) -> pd.DataFrame:
+    """Read several files as one table. If no column of a file names its task, it is the name of the file."""
+    tables = []
+    for path in paths:
+        table = read_file(path)
+        if "task" not in {options.columns.get(name) or str(find_role(name)) for name in map(str, table.columns)}:
+            table = table.assign(task=path.name.removesuffix(path.suffix).removesuffix(suffix_of(path)))
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
 def check_regular(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from commands import run_command
 
 import peekbench as pb
 from peekbench.errors import ResultsError
@@ -311,3 +313,20 @@ def test_empty_scores_are_missing_trials_on_request(empty: str, tmp_path: Path) 
     assert report.verdicts[0].estimate == pb.analyze(whole).verdicts[0].estimate
     assert any("1 empty score left out" in warning for warning in report.warnings)
     assert any("1 of 4 subsamples missing or incomplete (1)" in warning for warning in report.warnings)
+
+
+def test_files_of_tasks_are_one_table(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"seed": range(8), "extra": 0.6, "test": np.linspace(0.6, 0.7, 8)})
+    paths = [tmp_path / "ag.csv", tmp_path / "imdb.csv.gz"]
+    for path in paths:
+        frame.to_csv(path, index=False)
+    both = pd.concat([frame.assign(task="ag"), frame.assign(task="imdb")])
+    assert pb.analyze([str(path) for path in paths]).verdicts == pb.analyze(both).verdicts
+    assert "1 method on 2 tasks, 16 trials" in run_command("analyze", *map(str, paths)).stdout
+
+
+def test_an_object_of_rows_by_their_keys_is_a_table(tmp_path: Path) -> None:
+    rows = {"news": {"num_test": 100, "extra": 0.6, "test": 0.62}, "mail": {"num_test": 100, "extra": 0.7, "test": 0.7}}
+    expected = tidy(pd.DataFrame([{"task": task, **row} for task, row in rows.items()]), "here")
+    (tmp_path / "keyed.json").write_text(json.dumps(rows))
+    pd.testing.assert_frame_equal(load_results(tmp_path / "keyed.json", columns={"key": "task"}), expected)

@@ -193,7 +193,7 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
     else:
         extension = extend_table(results, scores.options.table, make)
     report = Report(
-        name=name or Path(scores.origin).stem,
+        name=name or Path(scores.origin.partition(", ")[0]).stem,
         headline=run_words.describe_scores(methods, results["task"].nunique(), num_trials, [scores.origin]),
         warnings=columns.warnings,
         provenance=provenance,
