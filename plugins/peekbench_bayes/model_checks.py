@@ -69,7 +69,6 @@ MEAN = "mean effect"
 TASKS = "sd of the tasks' means"
 SINGLE = "sd of single differences within tasks"
 ACCURACIES = ("mean accuracy", "accuracy of the worst cell", "accuracy of the best cell")
-EXTREME = 0.005  # a percentile closer than this to 0 or 1 leads to a warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
         ],
         LEVEL,
     )
-    return Analysis("prior_check", tuple(tables), (figure,), warnings=tuple(_warn_of_priors(predictions)))
+    return Analysis("prior_check", tuple(tables), (figure,))
 
 
 def _columns(unit: Unit) -> tuple[Column, ...]:
@@ -152,20 +151,6 @@ def _rows(predictions: list[PriorPrediction], names: tuple[str, ...]) -> tuple[t
         for name in names
         if name in prediction.simulated
     )
-
-
-def _warn_of_priors(predictions: list[PriorPrediction]) -> Iterator[str]:
-    for prediction in predictions:
-        for name in prediction.simulated:
-            percentile = prediction.percentile(name)
-            # Priors that allow more spread than observed do no harm.
-            is_low = percentile < EXTREME and name not in (TASKS, SINGLE)
-            if is_low or percentile > 1 - EXTREME:
-                side = "below" if is_low else "above"
-                yield (
-                    f"{prediction.arms.label}, {prediction.arms.effect}: the observed {name} is {side} nearly all "
-                    "values that the priors imply; choose wider priors, or another preset"
-                )
 
 
 def _predict(arms: PairedArms, options: PriorCheck) -> PriorPrediction:
@@ -205,9 +190,6 @@ def _count_quantities(rows: CountRows, right: FloatArray) -> dict[str, FloatArra
 
 CHAINS = 8
 DRAWS = 250
-MAX_ERROR = 3.0  # a coverage further from its level, in standard errors, is reported
-TOO_WIDE = "they are wider than necessary with this design: more subsamples make them narrower"
-TOO_NARROW = "do not rely on them with this design: increase draws, run more subsamples, or use the analysis summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,11 +247,9 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
     keys, splits = split_results(select_score(results, options.score, "bayes.recovery"), ("bias",))
     region = region_of(options, "bayes.recovery", splits)
     estimates: list[Estimates] = []
-    spreads: list[tuple[Cell, ...]] = []
     for arms in splits:
         rng = np.random.default_rng(options.seed)
         components = estimate_components(arms, options.difference_priors, rng)
-        spreads += [(*arms.cells, name, value) for name, value in _spreads(arms, components)]
         estimates += [
             Estimates(arms, bias, fit_known(components, bias, options, rng), options) for bias in options.biases
         ]
@@ -299,12 +279,6 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
                 tuple(estimate.conclusions(region) for estimate in estimates),
                 f"Share of data sets whose {options.verdict_level:.0%} interval leads to each conclusion.",
             ),
-            Table(
-                "Standard deviations of the simulated data",
-                (*keys, Column("standard deviation"), Column("value", spread)),
-                tuple(spreads),
-                "Posterior means of the preset calibrated, fitted to the results.",
-            ),
         ),
         figures=(
             recovered_biases(
@@ -314,18 +288,7 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
                 unit,
             ),
         ),
-        warnings=tuple(_warn_of_coverage(estimates, MAX_ERROR * error)),
     )  # fmt: skip
-
-
-def _warn_of_coverage(estimates: list[Estimates], max_error: float) -> Iterator[str]:
-    for estimate in estimates:
-        coverage, level = estimate.coverage, estimate.options.level
-        if abs(coverage - level) > max_error:
-            yield (
-                f"{estimate.arms.label}: {level:.0%} intervals contain a true bias of {estimate.bias:g} in "
-                f"{coverage:.1%} of data sets; {TOO_WIDE if coverage > level else TOO_NARROW}"
-            )
 
 
 def estimate_components(arms: PairedArms, priors: DifferencePriors, rng: np.random.Generator) -> Components:
@@ -357,15 +320,3 @@ def fit_known(components: Components, bias: float, options: Recovery, rng: np.ra
         cells = simulate_known(components, bias, min(CHAIN_BATCH, options.num_data_sets - start), rng)
         parts.append(draw_averages(cells, options.difference_priors, options.draws, rng))
     return np.concatenate(parts, axis=1)
-
-
-def _spreads(arms: PairedArms, components: Components) -> list[tuple[str, float]]:
-    spreads = [("between tasks", components.task)]
-    has_several_models = len(arms.models) > 1
-    if has_several_models:
-        spreads.append(("between models within a task", components.cell))
-    for model, single, count in zip(arms.models, components.single, components.count, strict=True):
-        if count.any():
-            name = f"single differences, {model}" if has_several_models else "single differences"
-            spreads.append((name, float(np.sqrt((single[count > 0] ** 2).mean()))))
-    return spreads
