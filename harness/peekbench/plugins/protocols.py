@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import BaseModel, ConfigDict
 
 from peekbench.records.runs import Resources
 
@@ -43,17 +42,6 @@ class Options(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _refuse_truth_values_as_numbers(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        options = validate(data)
-        for name, value in data.items() if isinstance(data, Mapping) else ():
-            if isinstance(value, bool) and type(getattr(options, name, None)) in (int, float):
-                problem = f"{str(value).lower()} is not a number; write {int(value)} if you mean it"
-                error = InitErrorDetails(type=PydanticCustomError("truth_value", problem), loc=(name,), input=value)
-                raise ValidationError.from_exception_data(cls.__name__, [error])
-        return options
 
 
 O_contra = TypeVar("O_contra", bound=Options, contravariant=True)

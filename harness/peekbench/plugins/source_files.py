@@ -25,22 +25,9 @@ FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}
 
 
 def is_installed(path: Path) -> bool:
-    """Return whether a file or folder is of an installed library, rather than of the user.
-
-    An environment that sees the packages of another one has several folders of libraries. A `.pth` file can name
-    others, which have the metadata of their libraries.
-    """
+    """Return whether a file or folder is of an installed library, rather than of the user."""
     path = path.resolve()
-    return (
-        path.is_relative_to(STANDARD_LIBRARY)
-        or not FOLDERS_OF_LIBRARIES.isdisjoint(path.parts)
-        or not _folders_of_libraries(tuple(sys.path)).isdisjoint(path.parents)
-    )
-
-
-@lru_cache(maxsize=16)
-def _folders_of_libraries(paths: tuple[str, ...]) -> frozenset[Path]:
-    return frozenset(folder for path in paths if any((folder := Path(path).resolve()).glob("*.dist-info")))
+    return path.is_relative_to(STANDARD_LIBRARY) or not FOLDERS_OF_LIBRARIES.isdisjoint(path.parts)
 
 
 def find_specs(name: str, folders: Sequence[str] | None = None) -> Iterator[ModuleSpec]:

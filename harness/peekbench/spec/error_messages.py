@@ -128,8 +128,6 @@ def _describe_one(detail: ErrorDetails, place: Place, written: Written) -> str:
             return str(detail["ctx"]["problem"])
         case "value_error":
             return str(detail["ctx"]["error"])
-        case "truth_value":
-            return str(detail["msg"])
         case "extra_forbidden":
             return f"no such option; {_suggest(written, place)}"
         case "missing" if "options" in place:
