@@ -105,7 +105,7 @@ def test_no_error_of_a_plugin_ends_a_run_as_if_it_had_succeeded(
     monkeypatch.setenv("KIND", kind)
     monkeypatch.setenv("ERROR", error)
     done = run_command("run", "own.yaml")
-    if error == "object" and kind in ("executor", "report format"):  # whose functions return nothing
+    if error == "object" and kind in ("executor", "observer", "report format"):  # whose results are not checked
         assert done.returncode == 0
         return
     assert (done.returncode == 0) == (kind == "observer"), "observers cannot change the result of a run"
