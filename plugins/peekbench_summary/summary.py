@@ -35,6 +35,7 @@ from peekbench_summary.families import judge_all, other_tasks_p_values, smallest
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
 from peekbench_summary.scores import (
+    average_effect,
     choose_configurations,
     effect_cells,
     effect_columns,
@@ -362,10 +363,12 @@ class _Rows:
         for quantity in quantities:
             by_task = self.configuration.scores[quantity]
             num_trials = sum(map(len, by_task.values()))
-            average = estimate_effect(self.configuration, quantity, self.level)
+            average = average_effect(self.configuration, quantity, self.level, self.verdict)
             yield self._row(quantity, "", average, len(by_task), num_trials)
             for task, values in by_task.items():
-                estimate = estimate_task(self.configuration, quantity, task, self.level)
+                estimate = Estimate(0.0)  # of a control without an effect, which is exact
+                if any(values) or not self.configuration.control:
+                    estimate = estimate_task(self.configuration, quantity, task, self.level)
                 yield self._row(quantity, task, estimate, 1, len(values))
 
     def _row(self, quantity: Quantity, task: str, estimate: Estimate, num_tasks: int, num_trials: int) -> ScoreEstimate:
