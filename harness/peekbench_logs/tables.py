@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import list_names, pluralize, shorten, visible
+from peekbench.identity import DIFFERENCES, find_alike
 from peekbench.plugins.names import find_nearest
 from peekbench.plugins.references import Reference
 from peekbench.results.cells import natural_key
@@ -197,6 +198,10 @@ def import_logs(
             raise ResultsError(f"{path} is given for two logs; give another one")
     read = [(arm, _read(tool, path)) for arm, path in logs]
     names = list(dict.fromkeys(task for _, log in read for task in log))
+    for one, other, *_ in find_alike(names):
+        raise ResultsError(
+            f"the tasks {one!r} and {other!r} differ only by {DIFFERENCES}; rename one, and evaluate again"
+        )
     for task in tasks:
         if task not in names:
             remedy = f"the tasks are {', '.join(names)}"
