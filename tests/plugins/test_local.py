@@ -12,7 +12,6 @@ from typing import Any
 import psutil
 import pytest
 from limits import TIMEOUT
-from pydantic import ValidationError
 
 from peekbench import PeekbenchError
 from peekbench.plugins import THREADS_VARIABLE
@@ -39,15 +38,6 @@ def test_every_item_is_done_once(workers: int, in_process: bool) -> None:
     assert (os.getpid() in processes) == in_process
     assert len(processes) <= workers
     assert {threads for _, _, threads in outcomes} == {str(max(1, (os.cpu_count() or 1) // workers))}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [2])
-def test_fast_items_are_returned_in_batches(workers: int) -> None:
-    many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(2000)]
-    batches: Any = list(execute(many, toy_work.Toy(toy_work.record), options=Local(workers=workers)))
-    assert sorted(number for batch in batches for number, *_ in batch) == list(range(2000))
-    assert len(batches) < 200
 
 
 @pytest.mark.slow
@@ -150,18 +140,6 @@ def test_item_that_breaks_the_pipe_fails_and_others_are_done(work: Any, monkeypa
 def test_exit_outside_of_methods_ends_the_run_with_an_error() -> None:
     with pytest.raises(RuntimeError, match="SystemExit"):
         outcomes_of(ITEMS, toy_work.exit_at_9)
-
-
-def test_methods_print_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
-    outcomes_of(ITEMS[:1], toy_work.print_all)
-    captured = capfd.readouterr()
-    assert captured.out == ""
-    assert "printed by a method" in captured.err
-
-
-def test_processes_in_the_main_process_need_one_worker() -> None:
-    with pytest.raises(ValidationError, match="`in_process: true` requires `workers: 1`"):
-        Local(workers=2, in_process=True)
 
 
 def test_work_that_cannot_be_unpickled_ends_the_run() -> None:

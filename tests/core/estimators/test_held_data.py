@@ -69,8 +69,6 @@ def test_train_rows_of_groups_in_the_test_split_are_dropped_on_request() -> None
     ("data", "options", "message"),
     [
         (FRAME, {"group": "labels"}, "it has 0 named 'labels'; did you mean 'label'"),
-        (FRAME, {"group": "label"}, "it has 1 named 'label'; name one column each"),
-        ((TEXTS, NAMES), {"group": "author"}, "cannot read .*The option `group` is for data frames"),
         ((TEXTS, NAMES, NAMES[1:]), {}, "groups of shape"),
         ((TEXTS, NAMES, [0.5] * len(TEXTS)), {}, "row 0: the group 0.5 is float, but a group is text or an integer"),
         ((TEXTS, NAMES, [None, *NAMES[1:]]), {}, "row 0: no group; .* set `drop_missing` to True"),
@@ -157,12 +155,10 @@ def test_signs_of_a_missing_label_are_dropped_or_named(sign: Any) -> None:
     ("data", "message"),
     [
         ((TEXTS, [[0]] * 120), "exactly one label; for classes, give the labels themselves"),
-        ((TEXTS, [[0] * (row % 3) for row in range(120)]), "1 label; a multi-label task needs two or more"),
         (pd.DataFrame({"text": TEXTS, "label": [{"a": 1}] * 120}), "row 0: the label {'a': 1} is dict"),
         ((TEXTS, np.eye(3)[[0, 1, 2] * 40]), r"exactly one 1; for classes, give y\.argmax\(axis=1\)"),
         ((TEXTS, [0.5, *[1] * 119]), "row 0: the label 0.5 is float"),
         (([text.split() for text in TEXTS], NAMES), "X is not an array: .*; give a list of texts"),
-        (([{"t": text} for text in TEXTS], NAMES), "row 0: no text"),
     ],
 )
 def test_nested_values_are_refused(data: Any, message: str) -> None:

@@ -18,7 +18,6 @@ import peekbench as pb
 from peekbench.data.sampling import Sampler
 from peekbench.records.trials import Draw
 from peekbench.spec.design import Design
-from peekbench_testing.samples import sample_texts
 
 NAMES = ("crash", "login", "price", "speed")
 DESIGN = {"num_train": 40, "num_test": 60, "num_subsamples": 2}
@@ -33,16 +32,6 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def features() -> pb.Dataset:
     rows, labels = make_multilabel_classification(240, 6, n_classes=4, random_state=1)
     return pb.Dataset(rows, labels, NAMES, "multilabel")
-
-
-def _texts(num_rows: int = 300) -> pb.Dataset:
-    """Return texts of which a label is rare, and some have no label."""
-    texts = sample_texts(num_rows)
-    labels = np.eye(4, dtype=int)[np.asarray(texts.labels)]
-    labels[::4, 1] = 1
-    labels[::5] = 0
-    labels[::30, 3] = 1
-    return pb.Dataset(texts.inputs, labels, NAMES, "multilabel")
 
 
 @pytest.mark.parametrize(
@@ -85,13 +74,3 @@ def test_labels_that_all_or_no_train_rows_have_are_certain(features: pb.Dataset)
     design = {"num_train": 20, "num_test": 20, "num_subsamples": 1}
     run = pb.measure(make_pipeline(PCA(3), KNeighborsClassifier()), data, design=design, progress=False)
     assert all("crash" in answer for answer in run.predictions.to_pandas()["prediction"])
-
-
-def test_train_sets_have_a_row_of_each_label() -> None:
-    data = _texts()
-    sampler = Sampler(data, Design(num_train=(4, 40), num_test=60, num_subsamples=50), 0, "data")
-    for subsample in range(50):
-        for num_train in (4, 40):
-            train = sampler.draw(Draw("data", num_train, 60, subsample)).train
-            assert len(set(train.tolist())) == num_train
-            assert np.asarray(data.labels)[train].any(axis=0).all()

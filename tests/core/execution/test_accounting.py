@@ -10,8 +10,6 @@ from limits import TIMEOUT
 
 from peekbench.errors import ContractError
 from peekbench.execution.runner import run
-from peekbench.plugins import NODE_VARIABLE
-from peekbench.report.facts.reports import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store
 
@@ -46,13 +44,6 @@ def test_a_base_arm_that_comes_twice_ends_the_run(make_spec: MakeSpec) -> None:
         run(spec)
 
 
-def test_a_run_with_lost_trials_is_resumed(make_spec: MakeSpec) -> None:
-    with pytest.raises(ContractError, match="the others are stored"):
-        run(careless(make_spec, "drop"))
-    summary = run(make_spec(tasks=["toy.words"]))
-    assert (summary.resumed, summary.finished) == (5, 1)
-
-
 def test_repeated_outcomes_are_ignored(make_spec: MakeSpec) -> None:
     summary = run(careless(make_spec, "twice"))
     assert (summary.finished, summary.failed) == (6, 0)
@@ -81,11 +72,3 @@ def test_trials_that_exceed_the_time_limit_fail(make_spec: MakeSpec) -> None:
         (failure,) = store.failures()
         assert "longer than the time limit of 5 s" in failure.error
         assert failure.trial.method == "toy.faulty"
-
-
-def test_a_report_counts_the_trials_of_each_machine(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(make_spec(tasks=["toy.words"], design={"num_train": 12, "num_test": 30, "num_subsamples": 2}))
-    monkeypatch.setenv(NODE_VARIABLE, "node 7")
-    path = run(make_spec(tasks=["toy.words"])).store
-    report = report_of_run(path)
-    assert [[host["trials"] for host in session["hosts"]] for session in report.details["sessions"]] == [[4], [2]]

@@ -256,39 +256,6 @@ def test_extra_texts_of_groups_in_the_splits_are_refused(splits: tuple[Path, Pat
         pb.measure(make_model(), train=splits[0], test=splits[1], extra=extra)
 
 
-def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    for name, number in (("train", 40), ("test", 25), ("extra", 30)):
-        rows = make_rows(number, seed=number).assign(author=[f"{name} {row // 2}" for row in range(number)])
-        rows["a"], rows["b"], rows["c"] = rng.integers(0, 2, size=(3, number))
-        rows.to_csv(tmp_path / f"{name}.csv", index=False)
-    options: dict[str, Any] = {f"{name}path": f"{tmp_path}/{file}.csv"
-                               for name, file in (("", "train"), ("test_", "test"), ("extra_", "extra"))}  # fmt: skip
-    task = {"use": "files", "name": "sets", "options": {**options, "label": ["a", "b", "c"], "group": "author"}}
-    spec: dict[str, Any] = {
-        "name": "sets",
-        "tasks": [task],
-        "methods": ["classic.lsa"],
-        "design": {**OFFICIAL, "num_subsamples": 2},
-    }
-    spec["design"] |= {"train": "balanced"}  # which it never is for sets of labels
-    measured = pb.run(spec, progress=False)
-    measured.report()  # 25 sets of 3 labels are no multiple of four bytes
-    assert find_wrong_scores(measured.store) == []
-
-
-def test_a_score_to_publish_that_is_no_mean_over_texts_has_a_caveat(splits: tuple[Path, Path], tmp_path: Path) -> None:
-    train, test = splits
-    for score in ("accuracy", "f1_macro"):
-        run = pb.measure(make_model(), train=train, test=test, num_subsamples=3, score=score, progress=False)
-        report = run.report()
-        text = " ".join(str(report).split())
-        assert "To publish:" in text
-        assert ("This score is not known to be a mean over texts" in text) == (score == "f1_macro")
-        (path,) = report.save(tmp_path / score, ["markdown"])
-        assert ("95% interval for these fits on other texts" in path.read_text("utf-8")) == (score == "accuracy")
-
-
 def test_extra_texts_without_folds_or_too_few_are_refused(splits: tuple[Path, Path]) -> None:
     texts = make_rows(4, seed=2)["text"].tolist()
     frames: dict[str, Any] = dict(zip(("train", "test"), map(pd.read_csv, splits), strict=True))

@@ -210,28 +210,3 @@ def test_equal_answers_are_inert_but_equal_grades_are_not(
     assert report.verdicts[0].decision == decision
     (written,) = report.save(tmp_path, ["markdown"])
     assert "Accuracy: mean grade of the answers." in " ".join(written.read_text(encoding="utf-8").split())
-
-
-GRADERS = """
-from functools import partial
-from peekbench import Dataset
-
-def at_least(share, answer="", reference=""):
-    return share
-
-def load():
-    return Dataset([f"{row}" for row in range(60)], ["7"] * 60, kind="generation", grader=partial(at_least, 0.25))
-
-def fit(unlabeled, train):
-    return lambda prompts: ["7"] * len(prompts)
-"""
-
-
-def test_the_code_of_a_grader_of_data_is_compared() -> None:
-    parts = {"name": "shares", **{key: value for key, value in FEW.items() if key != "kind"}}
-    for finished in (2, 0):
-        Path("data.py").write_text(GRADERS, encoding="utf-8")
-        assert pb.measure("data.py:fit", "data.py:load", **parts).finished == finished
-    Path("data.py").write_text(GRADERS.replace("return share", "return 2 * share"), encoding="utf-8")
-    with pytest.raises(StoreError, match="data"):
-        pb.measure("data.py:fit", "data.py:load", **parts)

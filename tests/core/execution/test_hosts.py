@@ -136,13 +136,6 @@ def _execute_elsewhere(items: Iterable[WorkItem], work: Work, *, options: Option
             yield list(elsewhere(item))
 
 
-def test_a_method_that_cannot_be_imported_ends_the_run(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = make_spec(methods=["classic.lsa"])
-    monkeypatch.setattr("peekbench.execution.work.resolve", partial(_fail, error=PluginError("no sklearn")))
-    with pytest.raises(PluginError, match="no sklearn"):
-        SpecWork(spec)(next(items(spec)))
-
-
 def _fail(*_: object, error: Exception) -> None:
     raise error
 

@@ -153,21 +153,6 @@ def test_a_file_that_cannot_be_imported_is_refused(code: str, message: str, tmp_
             load_module(Code("broken.py", tmp_path))
 
 
-def test_a_file_can_name_functions_of_modules_beside_it_by_reference(folder: Path) -> None:
-    (folder / "helper_of_methods.py").write_text(CODE.replace("import helper_of_methods", ""))
-    (folder / "hooks.py").write_text(
-        "from peekbench import MethodEntry, hookimpl\n@hookimpl\ndef peekbench_methods():\n"
-        "    return [MethodEntry(name='prior', method='helper_of_methods:fit', summary='prior')]\n"
-    )
-    with (folder / "helper_of_methods.py").open("a") as file:
-        file.write("\ndef fit(unlabeled, train, task, *, context, options):\n")
-        file.write("    return Predictor(fit_prior(unlabeled, train, task, 0))\nfrom peekbench import Predictor\n")
-    done = run({**SPEC, "methods": ["hooks.py:prior"]}, folder)
-    assert (done.finished, done.failed) == (2, 0)
-    (code,) = describe_code([done.spec.methods[0].use]).values()
-    assert set(code) == {"hooks.py", "helper_of_methods.py"}
-
-
 def test_only_a_name_of_code_that_a_caller_gave_is_imported(folder: Path) -> None:
     name = locate_code("methods.py:fit_prior", folder)
     assert registry.find(pickle.loads(pickle.dumps(name)), MethodEntry).name == "fit_prior"

@@ -90,15 +90,6 @@ def test_the_labels_of_a_model_are_those_that_it_predicts() -> None:
         np.testing.assert_array_equal(found.numbers, FOUND)
 
 
-def test_columns_of_a_data_frame_are_mapped_by_their_names() -> None:
-    names = pd.DataFrame(FOUND[:, ::-1], columns=["bored", "happy", "sad"])
-    for frame in (names, names.set_axis([2, 1, 0], axis=1), pd.DataFrame(FOUND)):
-        np.testing.assert_array_equal(in_order(frame, INPUTS, TASK), FOUND)
-        np.testing.assert_array_equal(predict(predict_proba=frame, classes_=["sad", "bored", "happy"]), FOUND)
-    two = in_order(pd.DataFrame([[0.5, 0.5], [0.0, 1.0]], columns=["happy", "sad"]), INPUTS, TASK)
-    np.testing.assert_array_equal(two, [[0.5, 0.5, 0], [1, 0, 0]])
-
-
 @pytest.mark.parametrize(
     "answers", [["bored", "sad"], np.array([2, 0]), np.array([2.0, 0.0]), pd.Series(["bored", "sad"], dtype="category")]
 )

@@ -14,7 +14,6 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry
 from peekbench.plugins.registry import find_default
 from peekbench.spec.experiment import parse_spec
-from peekbench.spec.json_schema import broken_plugins
 
 WORKING = """
 from peekbench import MethodEntry, Options, Predictor, hookimpl
@@ -35,12 +34,6 @@ def render(figure, form):
 def peekbench_renderers():
     return [RendererEntry(name="brush", render=render, summary="draws nothing")]
 """
-
-
-def test_installed_plugin_is_found_and_indexed(install: Install) -> None:
-    install("fresh", WORKING)
-    assert registry.find("fresh.nothing", MethodEntry).summary == "does nothing"
-    assert list(registry.load("fresh").entries(MethodEntry)) == ["nothing"]
 
 
 def test_first_party_plugins_are_entry_points_too() -> None:
@@ -133,11 +126,3 @@ def test_show_describes_options_with_type_default_and_meaning() -> None:
     assert "members: docstrings.stdlib" in "\n".join(describe("docstrings.all"))
     with pytest.raises(PluginError, match=r"no entry 'classic.lda'; did you mean classic\.lsa"):
         "\n".join(describe("classic.lda"))
-
-
-def test_renderer_is_shown_and_listed(install: Install) -> None:
-    install("brush", RENDERER)
-    assert registry.find("brush", RendererEntry).render(None, "svg") == b""  # type: ignore[arg-type]
-    assert list(describe("brush")) == ["brush: renderer\ndraws nothing"]
-    assert any(line.startswith("  brush ") for line in list_lines("renderers"))
-    assert "brush" not in broken_plugins()

@@ -30,8 +30,6 @@ VOTE, FAULTY = "toy.vote", "toy.faulty"
 TASK = {"use": "toy.words", "name": "a"}
 CHANGES: list[dict[str, Any]] = [
     {"methods": [{"use": FAULTY, "options": {"message": "another one"}}]},
-    {"methods": [VOTE]},
-    {"tasks": [{**TASK, "options": {"num_classes": 2}}]},
     {"tasks": ["toy.words"]},
     {"seed": 8},
     {"design": {"num_train": 9, "num_test": 20, "num_subsamples": 1}},

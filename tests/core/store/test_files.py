@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -130,16 +129,6 @@ def test_a_store_that_disappears_ends_the_run(action: Callable[[], object], make
         action()
         with pytest.raises(StoreError, match="was moved, deleted or replaced during the run"):
             store.save(make_result(1))
-
-
-def test_trials_of_a_moved_store_are_in_the_moved_file(make_spec: MakeSpec) -> None:
-    with open_for(make_spec()) as store:
-        store.save(make_result(0), make_result(1))
-        PATH.rename("moved.sqlite")
-        with suppress(StoreError):
-            store.save(make_result(2))
-    with Store.open("moved.sqlite") as moved:
-        assert len(moved.done()) == 2
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
