@@ -153,22 +153,19 @@ def test_overtraining_takes_more_epochs_and_reports_the_loss_of_plain_pretrainin
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lora", [None, {"rank": 4}])
-def test_texts_are_scored_in_the_state_after_pretraining(lora: dict[str, int] | None, tmp_path: Path) -> None:
+def test_texts_are_scored_in_the_state_after_pretraining(tmp_path: Path) -> None:
     folder = save_model("gpt2", tmp_path / "gpt2")
-    case = case_of("finetune.tapt", folder, tmp_path, score_texts=True, lora=lora)
+    case = case_of("finetune.tapt", folder, tmp_path, score_texts=True)
     predictor = case.fit(case.unlabeled)
     assert predictor.log_likelihoods is not None
-    lease = language_models.acquire(
-        find_model(str(folder), "", case.folders), torch.device("cpu"), "frozen" if lora else "trained"
-    )
+    lease = language_models.acquire(find_model(str(folder), "", case.folders), torch.device("cpu"), "trained")
     fresh = text_log_likelihoods(lease.model, case.test, 32)
     base = case.fit(None)
     assert base.log_likelihoods is not None
     scored = predictor.log_likelihoods(case.test)
     np.testing.assert_allclose(base.log_likelihoods(case.test), fresh, rtol=1e-5)
     assert (scored > fresh).all(), "pretraining makes all texts of this language more probable"
-    plain = case_of("finetune.tapt", folder, tmp_path, lora=lora)
+    plain = case_of("finetune.tapt", folder, tmp_path)
     assert plain.fit(None).log_likelihoods is None
     assert np.array_equal(predictor.predict(case.test), plain.predict(plain.unlabeled)), "the classifier is the same"
     assert np.array_equal(predictor.log_likelihoods(case.test), scored)
