@@ -21,9 +21,7 @@ from peekbench.cache import atomic_write, read_cached, write_cached
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
 LENGTH_OF_SHA256 = 64
-REFUSED_STATUS = (401, 403)  # HTTP status: unknown account, or missing permission
-MISSING_STATUS = (404, 410)
-TOO_MANY_REQUESTS = 429
+MISSING_STATUS = (404, 410)  # of HTTP
 
 
 class NotFoundError(Exception):
@@ -212,26 +210,15 @@ def _translated_errors(kind: RepositoryKind, repository: str, description: str) 
     except errors.RemoteEntryNotFoundError as error:
         raise NotFoundError(f"{description}: no such file") from error
     except (OSError, ValueError, httpx2.HTTPError) as error:  # ValueError: an answer that is not the Hub's
-        status, reason = _find_status(error)
-        if status in REFUSED_STATUS:
-            raise DataError(
-                f"{description}: the Hub refuses access to this account ({reason}). Ask for access, and log "
-                "in again with `hf auth login`, or set HF_TOKEN, with a token that has access"
-            ) from error
         if isinstance(error, OSError) and error.errno:
             raise DataError(
                 f"{description}: cannot save the files: {error}; free disk space, or set HF_HOME to a writable folder"
             ) from error
         problem = (
-            f"cannot be reached ({reason}). Check the network and HF_ENDPOINT and try again, or set HF_HUB_OFFLINE=1 "
-            "to use cached files only"
+            f"cannot be reached ({_find_reason(error)}). Check the network, HF_ENDPOINT and `hf auth login` and try "
+            "again, or set HF_HUB_OFFLINE=1 to use cached files only"
         )
-        if status == TOO_MANY_REQUESTS:
-            problem = (
-                "the Hub refuses requests because there were too many (429 Too Many Requests). Wait some minutes, or "
-                "log in with `hf auth login` for a higher limit, then try again"
-            )
-        elif is_offline_mode():
+        if is_offline_mode():
             problem = (
                 "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench validate --download SPEC` with "
                 "a network connection, or name a local folder"
@@ -239,11 +226,9 @@ def _translated_errors(kind: RepositoryKind, repository: str, description: str) 
         raise DataError(f"{description}: {problem}") from error
 
 
-def _find_status(error: BaseException) -> tuple[int | None, str]:
-    """Return the HTTP status of an error or of its cause, and the first line of its message."""
-    cause: Any = error
-    while cause is not None and getattr(cause, "response", None) is None:
-        cause = cause.__cause__
-    shown = cause or error
-    lines = [line.strip() for line in str(shown).splitlines() if line.strip() and "(Request ID" not in line]
-    return getattr(getattr(cause, "response", None), "status_code", None), (lines or [type(error).__name__])[0]
+def _find_reason(error: BaseException) -> str:
+    """Return the first line of the message of an error, or of its cause that has the Hub's response."""
+    shown: Any = error
+    while shown is not None and getattr(shown, "response", None) is None:
+        shown = shown.__cause__
+    return str(shown or error).strip().partition("\n")[0] or type(error).__name__

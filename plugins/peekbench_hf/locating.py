@@ -117,17 +117,12 @@ def _locate_on_disk(location: Location, paths: list[Path], origin: str) -> Locat
 
 def _describe_alternatives(location: HubFiles, files: Sequence[str]) -> str:
     """Describe what a repository contains instead of the requested files."""
-    config, split, *_ = [*location.files.split("/"), "", ""]
-    if any(file.startswith(f"{config}/partial-{split}/") for file in files):
-        return f"the Hub's copy has only the first rows, in {config}/partial-{split}"
     if location.branch == CONVERSION:
         splits = sorted({file.rpartition("/")[0] for file in files if file.endswith(".parquet")})
         return (
             f"no such configuration and split; available: {', '.join(splits) or 'none'}. Set `config`, `split` and "
             "`test_split` to these"
         )
-    if f"{location.repository.partition('/')[2]}.py" in files:
-        return "no such file, only a loading script, which peekbench does not run"
     return f"no such file; available files: {', '.join(files[:8]) or 'none'}{', ...' if len(files) > 8 else ''}"
 
 

@@ -156,13 +156,8 @@ def test_problems_of_repositories_are_one_line_with_a_remedy(hub: LoopbackHub, t
     for task in ("trec", "emo", "frenk_hate_en"):
         write_repository(task, hub.folder)
     hub.gated.add("aladar/emo")
-    branch = write_repository("limit", hub.folder)
-    (branch / "default" / "train").rename(branch / "default" / "partial-train")
     branch = write_repository("yahoo_answers_topics", hub.folder)
     (branch / "yahoo_answers_topics" / "train-00000-of-00002.parquet").unlink()
-    script = write_repository("massive", hub.folder)
-    shutil.rmtree(script)
-    limit = {"text": "sentence", "label": "motion"}
     expected: list[tuple[Any, str]] = [
         (
             "hf.hyperpartisan_news_detection",
@@ -172,15 +167,10 @@ def test_problems_of_repositories_are_one_line_with_a_remedy(hub: LoopbackHub, t
         ),
         ("hf.trec", "CogComp/trec, 65752bf53af25bc935a0dce92fb5b6c930728450: no such commit or branch"),
         ("hf.emo", "gated. Ask for access on its page, huggingface.co/datasets/aladar/emo, then log in with `hf auth"),
-        (("hf.dataset", {"id": "IBM/limit", **limit}), "the Hub's copy has only the first rows, in default/partial-tr"),
         ("hf.yahoo_answers_topics", "1 of 2 files exist"),
         (
             ("hf.dataset", {"id": "classla/FRENK-hate-en", "label": "topic"}),
             "no such configuration and split; available: binary/test, binary/train, multiclass/train. Set `config`, ",
-        ),
-        (
-            ("hf.dataset", {"id": "AmazonScience/massive"}),
-            "massive, main: no such file, only a loading script, which peekbench does not run",
         ),
     ]
     for (_, message), result in zip(expected, load(hub, tmp_path, *(use for use, _ in expected)), strict=True):

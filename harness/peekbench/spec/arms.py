@@ -74,7 +74,6 @@ OF_SINGLE_TEXTS = {kind: rule.of_single_texts for kind, rule in BLOCK_RULES.item
 """Kind to the name of its arm with blocks of one text."""
 RULE = re.compile(rf"(?:{'|'.join(BLOCK_RULES)})-(?:[2-9]|[1-9]\d+)|{'|'.join(OF_SINGLE_TEXTS.values())}")
 """Names of the arms that are rules of adaptation."""
-MAX_KIND = 20  # characters of a misspelled arm that are compared
 MAX_FITS = 1000
 """Fits of one arm in a trial, at most. A trial of a method that takes 10 ms per fit then takes 10 s for the arm."""
 
