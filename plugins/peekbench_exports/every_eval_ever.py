@@ -16,8 +16,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from peekbench.records import POINTS, Quantity, Report, ScoreEstimate
-from peekbench_exports.tables import ExportedRun, read_run
+from peekbench import PeekbenchError
+from peekbench.records import POINTS, Quantity, Report, RunContent, ScoreEstimate
+from peekbench_exports.tables import read_content
 
 SCHEMA_VERSION = "0.3.0"
 COLLECTION = "peekbench"
@@ -32,7 +33,12 @@ MEANINGS: dict[Quantity, str] = {
 
 def write_records(report: Report, folder: Path) -> None:
     """Write a record of each method and model; controls are no evaluations and are left out."""
-    run = read_run(report)
+    if "spec" not in report.details:
+        raise PeekbenchError(
+            f"{report.name} is a report of no run, and this format describes runs; use exports.csv or exports.latex "
+            "for a table of scores"
+        )
+    run = read_content(report)
     groups: dict[tuple[str, str], list[ScoreEstimate]] = {}
     for estimate in run.estimates:
         if not estimate.control:
@@ -45,14 +51,15 @@ def write_records(report: Report, folder: Path) -> None:
         path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _uuid(run: ExportedRun, method: str, model: str) -> uuid.UUID:
+def _uuid(run: RunContent, method: str, model: str) -> uuid.UUID:
     """Return the same identifier for the same method of the same run, in the form of a random UUID."""
-    digest = sha256("\n".join((run.identifier, method, model)).encode()).digest()
+    digest = sha256("\n".join((run.report.details["identifier"], method, model)).encode()).digest()
     return uuid.UUID(bytes=digest[:16], version=4)
 
 
-def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[ScoreEstimate]) -> dict[str, Any]:
-    started = str(int(datetime.fromisoformat(run.session["started"]).timestamp()))
+def _record(run: RunContent, method: str, model: str, estimates: Sequence[ScoreEstimate]) -> dict[str, Any]:
+    session = run.report.details["sessions"][-1]
+    started = str(int(datetime.fromisoformat(session["started"]).timestamp()))
     info = _model_info(run, method, model)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -60,20 +67,20 @@ def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[Score
         "evaluation_timestamp": started,
         "retrieved_timestamp": started,
         "source_metadata": {
-            "source_name": f"peekbench run {run.name}",
+            "source_name": f"peekbench run {run.report.name}",
             "source_type": "evaluation_run",
             "source_organization_name": UNSTATED,
             "evaluator_relationship": "other",
-            "additional_details": {"peekbench_run": run.identifier},
+            "additional_details": {"peekbench_run": run.report.details["identifier"]},
         },
-        "eval_library": {"name": "peekbench", "version": run.session["peekbench"]},
+        "eval_library": {"name": "peekbench", "version": session["peekbench"]},
         "model_info": info,
         "evaluation_results": [_result(run, estimate) for estimate in estimates],
     }
 
 
-def _model_info(run: ExportedRun, method: str, model: str) -> dict[str, Any]:
-    written = next(candidate for candidate in run.spec["methods"] if candidate["name"] == method)
+def _model_info(run: RunContent, method: str, model: str) -> dict[str, Any]:
+    written = next(candidate for candidate in run.report.details["spec"]["methods"] if candidate["name"] == method)
     use = written["use"]
     developer = _portable(re.split(r"[.:]", use)[0])
     label = method
@@ -98,9 +105,9 @@ def _portable(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-. ") or "unnamed"
 
 
-def _result(run: ExportedRun, estimate: ScoreEstimate) -> dict[str, Any]:
+def _result(run: RunContent, estimate: ScoreEstimate) -> dict[str, Any]:
     sizes = {name: getattr(estimate, name) for name in ("num_train", "num_test")}
-    sizes["num_unlabeled"] = run.spec["design"].get("num_unlabeled")
+    sizes["num_unlabeled"] = run.report.details["spec"]["design"].get("num_unlabeled")
     known = {name: str(size) for name, size in sizes.items() if size is not None}
     place = estimate.task or f"average of {estimate.num_tasks} tasks"
     name = ", ".join([place, *(f"{name} {size}" for name, size in known.items())])
@@ -148,10 +155,11 @@ def _uncertainty(row: ScoreEstimate) -> dict[str, Any]:
     return content
 
 
-def _source_data(run: ExportedRun, task: str, place: str) -> dict[str, Any]:
+def _source_data(run: RunContent, task: str, place: str) -> dict[str, Any]:
+    data = run.report.details["data"]
     if not task:
-        return {"dataset_name": place, "source_type": "other", "additional_details": {"tasks": ", ".join(run.tasks)}}
-    facts = run.tasks[task]
+        return {"dataset_name": place, "source_type": "other", "additional_details": {"tasks": ", ".join(data)}}
+    facts = data[task]
     details: Mapping[str, Any] = facts.get("details", {})
     known = {"task": facts["use"], "fingerprint": facts["fingerprint"], "rows": str(facts["rows"])}
     if repository := details.get("repository"):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from peekbench.formatting import capitalize, pluralize, visible
-from peekbench.records import POINTS, Report, ScoreEstimate
+from peekbench.records import POINTS, Report, RunContent, ScoreEstimate
 from peekbench.results import label_configuration
-from peekbench_exports.tables import ExportedRun, read_run
+from peekbench_exports.tables import read_content
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
@@ -31,10 +31,10 @@ def escape(text: str) -> str:
 
 def write_latex(report: Report, folder: Path) -> None:
     """Write the table of averages."""
-    (folder / "average.tex").write_text(average_table(read_run(report, allow_table=True)), encoding="utf-8")
+    (folder / "average.tex").write_text(average_table(read_content(report)), encoding="utf-8")
 
 
-def average_table(run: ExportedRun) -> str:
+def average_table(run: RunContent) -> str:
     """Return a table of the averages over tasks, one row per configuration."""
     estimates = [estimate for estimate in run.estimates if estimate.is_average]
     quantities = list(dict.fromkeys(estimate.quantity for estimate in estimates))
@@ -49,8 +49,8 @@ def average_table(run: ExportedRun) -> str:
         numbers = (cells.get(quantity, "--") for quantity in quantities)
         rows.append((_label(group[0], estimates), *numbers, escape(decision)))
     heading, *body = (" & ".join(row) + r" \\" for row in rows)
-    caption = f"Averages over {pluralize(len(run.tasks), 'task')}. {_explain(estimates, quantities)}"
-    label = re.sub(r"[^a-z0-9]+", "-", run.name.lower()).strip("-")
+    caption = f"Averages over {pluralize(run.results['task'].nunique(), 'task')}. {_explain(estimates, quantities)}"
+    label = re.sub(r"[^a-z0-9]+", "-", run.report.name.lower()).strip("-")
     lines = [
         r"\begin{table}", r"\centering\small", rf"\caption{{{caption}}}", rf"\label{{tab:peekbench-{label}}}",
         r"\medskip",

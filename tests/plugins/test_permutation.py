@@ -64,13 +64,6 @@ def test_planted_effects_are_found_with_their_sign(simulate: Simulate) -> None:
     assert greater["task1"] > 0.99
 
 
-def test_equal_scores_give_no_evidence() -> None:
-    table = tidy(pd.DataFrame({"task": ["a"] * 30, "extra": 0.5, "test": 0.5}), "same")
-    overview, tasks = map(table_rows, analyze(table).tables)
-    assert (tasks[0]["p"], tasks[0]["p, test > extra"]) == (1, 1)
-    assert (overview[0]["up"], overview[0]["down"], overview[0]["p, paired t over tasks"]) == (0, 0, None)
-
-
 def test_overview_has_the_paired_t_test_over_tasks(simulate: Simulate) -> None:
     results = simulate(0.02)
     wide = results.pivot(index=["task", "subsample"], columns="arm", values="score")

@@ -45,7 +45,6 @@ from peekbench.results.user_columns import (
     REGION,
     ColumnRoles,
     Role,
-    explain_arms,
     find_role,
     ignoring,
     is_missing,
@@ -405,7 +404,7 @@ def read_subsamples(reader: CellReader) -> pd.Series[int]:
     return pd.Series(rank(reader.table[source]), dtype="Int64")
 
 
-def read_arms(reader: CellReader, trials: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
+def read_arms(reader: CellReader, trials: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each arm of each row of the user's table, one arm below the other."""
     tables = []
     for arm in reader.roles.arms or [""]:
@@ -419,11 +418,4 @@ def read_arms(reader: CellReader, trials: pd.DataFrame, needed: Sequence[str]) -
         if arm:
             measures["arm"] = arm
         tables.append(trials.assign(**measures))
-    rows = pd.concat(tables, ignore_index=True)
-    for arm in needed:
-        if not (rows["arm"] == arm).any():
-            raise ResultsError(
-                f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs; add these rows. "
-                f"{explain_arms(arm)}"
-            )
-    return rows
+    return pd.concat(tables, ignore_index=True)

@@ -115,7 +115,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     texts = read_texts(reader)
     subsamples, pairing = _number_rows(reader, trials, texts)
     refuse_unknown(roles, origin)
-    rows = read_arms(reader, trials, options.arms)
+    rows = read_arms(reader, trials)
     num_arms = len(rows) // len(trials)
     if texts is None:
         fill_scores(rows, reader)

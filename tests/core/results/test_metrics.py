@@ -46,13 +46,6 @@ def test_tasks_of_different_metrics_are_refused_with_a_command_that_works() -> N
         pb.analyze(MIXED, tasks=["Car"], **options)
 
 
-def test_runs_and_tables_of_different_metrics_are_not_compared() -> None:
-    for name, metric in (("auc", "auc"), ("f1", "f1")):
-        MIXED.assign(metric=metric, result=MIXED["result"].abs()).to_csv(f"{name}.csv", index=False)
-    done = run_command("compare", "auc.csv", "f1.csv", "--map", "result=score")
-    assert "different metrics: auc (auc.csv), f1 (f1.csv)" in done.stderr
-
-
 def test_tasks_of_different_kinds_are_refused_before_a_run(make_spec: Callable[..., Any]) -> None:
     tasks = ["tabular.classification", "tabular.regression"]
     design = {"num_train": 20, "num_test": 20, "num_subsamples": 2}

@@ -50,17 +50,6 @@ def test_a_first_analysis_of_a_table_has_the_level_of_a_first_report_of_a_run() 
     assert level_at(Looks())(0.05) == level_at(Looks(is_run=True))(0.05) == pytest.approx(0.04)
 
 
-def test_a_run_its_exported_table_and_a_table_without_looks_have_the_same_verdicts(
-    make_spec: Callable[..., Any],
-) -> None:
-    store = run(make_spec(methods=("toy.vote",))).store
-    expected = pb.analyze(store, ["summary"]).verdicts
-    exported = pb.load_results(store)
-    for table in (exported, exported.drop(columns="looks")):
-        for verdict, same in zip(pb.analyze(table, ["summary"]).verdicts, expected, strict=True):
-            assert (verdict.decision, verdict.estimate) == (same.decision, same.estimate)
-
-
 @pytest.mark.simulation
 def test_a_table_that_follows_its_advice_has_the_level_of_an_extended_run() -> None:
     scores(20).to_csv("scores.csv", index=False)
