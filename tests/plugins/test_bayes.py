@@ -70,6 +70,7 @@ def test_sampler_agrees_with_a_known_posterior() -> None:
     assert np.mean([state.variance.mean() for state in states]) == pytest.approx(0.0025, rel=0.05)
 
 
+@pytest.mark.slow
 def test_verdicts_have_the_sign_of_the_bias(simulate: Simulate) -> None:
     for bias, decision in ((0.03, "biased up"), (-0.03, "biased down"), (0.0, "equivalent")):
         (verdict,) = analyze(simulate(bias, subsamples=150), effects=["bias"]).verdicts

@@ -119,7 +119,8 @@ def test_grid_covers_the_posterior_of_the_sds() -> None:
 
 
 @needs_mcmc
-@pytest.mark.parametrize("preset", [pytest.param("paper", marks=pytest.mark.simulation), "random_slopes"])
+@pytest.mark.simulation
+@pytest.mark.parametrize("preset", ["paper", "random_slopes"])
 def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
     from peekbench_bayes.mcmc import fit_with_mcmc
 

@@ -88,6 +88,7 @@ def real_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     )
 
 
+@pytest.mark.slow
 def test_lsa_equals_an_exact_decomposition(real_case: Case) -> None:
     """Deerwester et al. (1990): texts are projected on the right singular vectors of the matrix of texts and words."""
     texts = [*real_case.train.inputs, *real_case.unlabeled]

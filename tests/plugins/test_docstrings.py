@@ -208,6 +208,7 @@ def _load_numpy(cache: Path) -> Dataset:
     return load(options=OPTIONS, folders=Folders(spec=cache, cache=cache), recipe=NUMPY)
 
 
+@pytest.mark.slow
 def test_the_cache_is_used_and_regenerated_if_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _load_numpy(tmp_path)
     (file,) = (tmp_path / "docstrings").iterdir()

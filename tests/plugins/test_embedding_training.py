@@ -167,6 +167,7 @@ def test_embeddings_are_those_of_sentence_transformers(folder: Path) -> None:
 # Training
 
 
+@pytest.mark.slow
 def test_training_learns_and_restore_undoes_it(folder: Path) -> None:
     encoder = load(folder)
     before = weights(encoder)
@@ -243,6 +244,7 @@ def test_base_arms_are_those_of_linear_except_that_of_setfit(make: Callable[...,
     assert not np.allclose(make("setfit").predict(None), linear, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_setfit_trains_on_the_texts_that_it_labels(make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[int] = []
     original = training_methods.train_setfit

@@ -80,6 +80,7 @@ def test_scores_and_specs_are_accepted() -> None:
     assert find_spec(Path("pipe")) == Path("pipe"), "as in `peekbench run <(make_spec)`"
 
 
+@pytest.mark.slow
 def test_a_changed_spec_stands_for_its_run_with_a_warning(make_raw: Any) -> None:
     STORE.unlink()
     path = Path("small.yaml")

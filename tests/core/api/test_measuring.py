@@ -44,6 +44,7 @@ def test_a_function_of_a_notebook_makes_a_new_run() -> None:
     assert measure(methods, name="mine", fresh=True).finished == 4
 
 
+@pytest.mark.slow
 def test_more_subsamples_extend_a_run_whose_verdicts_account_for_earlier_reports() -> None:
     Path("own.py").write_text(f"import numpy as np\n{FIT}")
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 2}

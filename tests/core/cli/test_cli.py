@@ -111,6 +111,7 @@ def test_quickstart_writes_the_spec_that_it_runs(spec: str, monkeypatch: pytest.
     assert "peekbench run quickstart.yaml" in peek("quickstart", status=2).stderr
 
 
+@pytest.mark.slow
 def test_quickstart_of_an_official_split_begins_with_the_score_to_publish() -> None:
     rng = np.random.default_rng(0)
     for split, number in (("train", 60), ("test", 41)):

@@ -70,6 +70,7 @@ def test_a_table_cannot_exempt_its_methods_by_calling_them_controls(biased: Path
         assert "--fail-on: peeks is biased up\n" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_the_status_after_its_report(make_raw: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     leak = {"use": "controls.leak", "name": "leak", "options": {"share": 0.5}}
     raw = make_raw(methods=["toy.constant", leak], report={"formats": ["json"]})
@@ -103,6 +104,7 @@ def run_action(tmp_path: Path, **inputs: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout + done.stderr, files["GITHUB_STEP_SUMMARY"].read_text()
 
 
+@pytest.mark.slow
 def test_the_action_judges_a_table(biased: Path, unbiased: Path, tmp_path: Path) -> None:
     status, output, summary = run_action(tmp_path, scores=str(biased), options="--region 0.01")
     assert (status, "peeks is biased up" in output, "peeks" in summary) == (4, True, True), output
@@ -115,6 +117,7 @@ def test_the_action_judges_a_table(biased: Path, unbiased: Path, tmp_path: Path)
     assert (tmp_path / "GITHUB_OUTPUT").read_text().splitlines() == ["status=4", "status=0"]
 
 
+@pytest.mark.slow
 def test_the_action_refuses_wrong_inputs(unbiased: Path, tmp_path: Path) -> None:
     for inputs in ({}, {"scores": str(unbiased), "spec": "a.yaml"}):
         status, output, _ = run_action(tmp_path, **inputs)
