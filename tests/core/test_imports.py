@@ -99,7 +99,7 @@ def test_only_the_command_that_is_called_is_imported() -> None:
 def test_the_core_imports_no_library_of_a_domain() -> None:
     graph = grimp.build_graph("peekbench", include_external_packages=True)
     libraries = {name for name in graph.modules if name in HEAVY and graph.find_modules_that_directly_import(name)}
-    assert libraries == {"jinja2", "pandas", "pyarrow", "scipy", "sklearn"}
+    assert libraries == {"jinja2", "pandas", "scipy", "sklearn"}
 
 
 def test_plugins_are_light() -> None:

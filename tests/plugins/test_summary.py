@@ -189,7 +189,7 @@ def test_scores_other_than_accuracies_are_not_in_points() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("use", ["summary", "summary.texts", "summary.changes"])
+@pytest.mark.parametrize("use", ["summary", "summary.texts"])
 def test_contract(use: str) -> None:
     assert [outcome for outcome in check_entry(use) if not outcome.passed] == []
 

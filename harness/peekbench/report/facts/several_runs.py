@@ -21,7 +21,7 @@ from peekbench.report.facts.reports import add_analyses, extend_table
 from peekbench.report.facts.run_facts import check_results, extension_of, make_command
 from peekbench.report.render import run_words
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
-from peekbench.results.columns import TRIAL, ColumnUse
+from peekbench.results.columns import TRIAL
 from peekbench.results.recorded_looks import read_looks
 from peekbench.results.user_columns import find_metric
 from peekbench.spec.design import designs_by_task
@@ -98,7 +98,7 @@ def report_of_comparison(
     seen = runs[0].scores.seen
     if len(runs) > 1:
         seen = Seen(read_looks(shared))
-    columns_of_runs = (run.columns for run in runs)
+    columns_of_runs = (run.scores.table.columns for run in runs)
     unit = next(
         (columns for columns in columns_of_runs if columns.region is not None or columns.not_like_accuracy), None
     )
@@ -150,21 +150,6 @@ class Compared:
         """Whether the scores are those of a run, and not of a table."""
         return bool(self.spec)
 
-    @property
-    def results(self) -> pd.DataFrame:
-        """Results table of the complete trials."""
-        return self.scores.complete
-
-    @property
-    def columns(self) -> ColumnUse:
-        """What was done with the columns of a table of scores."""
-        return self.scores.table.columns
-
-    @property
-    def metric(self) -> str:
-        """Metric of the scores; empty if it is not known."""
-        return self.columns.metric or find_metric(self.results)
-
     def sampling_key(self, task: str) -> object:
         """Return a key that is equal for two runs if they sample the same rows of a task, number by number."""
         if task not in self.tasks:
@@ -198,7 +183,8 @@ def open_runs(
         raise ResultsError(f"the columns of stores are known; remove {' '.join(table.arguments())}")
     each = AnalysisOptions(table=table or TableOptions(), allow_incomplete=allow_incomplete)
     runs = [_open(path, each) for path in paths]
-    metrics = {run.metric: run for run in runs if run.metric}
+    metrics = {run.scores.table.columns.metric or find_metric(run.scores.complete): run for run in runs}
+    metrics.pop("", None)
     if len(metrics) > 1:
         listed = ", ".join(f"{metric} ({run.path})" for metric, run in metrics.items())
         raise ResultsError(f"the scores have different metrics: {listed}; name runs or tables of one metric")
@@ -236,18 +222,18 @@ def side_by_side(runs: Sequence[Compared]) -> pd.DataFrame:
 
     Subsample numbers of two runs are equal if, and only if, the sampled rows are equal.
     """
-    step = 1 + max(int(run.results["subsample"].max()) for run in runs)
+    step = 1 + max(int(run.scores.complete["subsample"].max()) for run in runs)
     keys_by_task: dict[str, list[object]] = {}
     # Tasks of tables can share draws, so each table has one shift.
     table_keys: list[object] = [run.path for run in runs if not run.tasks]
     tables = []
     for run in runs:
         shifts = {}
-        for task in run.results["task"].unique():
+        for task in run.scores.complete["task"].unique():
             known, key = keys_by_task.setdefault(task, [*table_keys]), run.sampling_key(task)
             if key not in known:
                 known.append(key)
             shifts[task] = step * known.index(key)
-        subsample = run.results["subsample"] + run.results["task"].map(shifts).astype("Int64")
-        tables.append(run.results.assign(subsample=subsample, **{RUN: run.name}))
+        subsample = run.scores.complete["subsample"] + run.scores.complete["task"].map(shifts).astype("Int64")
+        tables.append(run.scores.complete.assign(subsample=subsample, **{RUN: run.name}))
     return pd.concat(tables, ignore_index=True)

@@ -47,7 +47,7 @@ RENDER: Mapping[str, Callable[[Report], Mapping[str, str | bytes]]] = {
 
 
 def write_report(report: Report, folder: str | Path, formats: Sequence[str] | None = None) -> list[Path]:
-    """Write a report into a folder, in the formats that it asks for, with the files that analyses attach.
+    """Write a report into a folder, in the formats that it asks for.
 
     Parameters
     ----------
