@@ -232,10 +232,6 @@ class Bias:
         """The largest end of an interval that is 'equivalent'; see `Region.margin`."""
         return self.region.half_width if self.num_sides == 1 else self.region.margin(self.num_units)
 
-    def can_reject(self, num_units: float, alpha: float) -> bool:
-        """Return whether sign flips can reject at a later look at `num_units` units, at the error rate `alpha`."""
-        return bool(2.0 ** (1 - num_units) <= self.levels.later(num_units / self.num_units)(alpha))
-
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

@@ -11,7 +11,6 @@ from peekbench.records import Axis, Curve, Curves, Forest, Interval, Sample, Vio
 from peekbench.results import Configuration, Configurations, label_configuration
 from peekbench_summary.estimates import (
     NO_EFFECT,
-    MeanEstimate,
     estimate_effect,
     estimate_task,
     estimate_these_tasks,
@@ -146,10 +145,7 @@ def doses(results: Configurations, verdicts: Sequence[Verdict], level: float, re
 
 
 def sizes(results: Configurations, verdicts: Sequence[Verdict], level: float, region: float) -> tuple[Curves, ...]:
-    """Draw the bias by the number of test texts; nothing for a single size.
-
-    Tasks of one size each with names such as NAME-n25 and NAME-n50 form a line NAME; others are averaged.
-    """
+    """Draw the average bias by the number of test texts; nothing for a single size."""
     names = [column.name for column in results.columns]
     if "num_test" not in names:
         return ()
@@ -158,15 +154,10 @@ def sizes(results: Configurations, verdicts: Sequence[Verdict], level: float, re
         if configuration.num_test is None:
             return ()
         cells = dict(zip(names, configuration.cells, strict=True))
-        families = _families(configuration, level)
-        model = str(cells.get("model") or "")
-        parts = ("method", "num_train") if families is None else ("method", "model", "num_train")
-        heading = label_configuration({part: cells[part] for part in parts if part in cells})
-        lines: Mapping[str, Estimate] = {model or AVERAGE: average_effect(configuration, "bias", level, verdict)}
-        if families:
-            lines = families
-        for label, estimate in lines.items():
-            panels.setdefault(heading, {}).setdefault(label, {})[configuration.num_test] = estimate
+        heading = label_configuration({part: cells[part] for part in ("method", "num_train") if part in cells})
+        label = str(cells.get("model") or "") or AVERAGE
+        estimate = average_effect(configuration, "bias", level, verdict)
+        panels.setdefault(heading, {}).setdefault(label, {})[configuration.num_test] = estimate
     curves = [
         (heading, tuple(_curve(label, points) for label, points in lines.items())) for heading, lines in panels.items()
     ]
@@ -175,22 +166,6 @@ def sizes(results: Configurations, verdicts: Sequence[Verdict], level: float, re
     title = f"Bias by number of test texts, {level:.0%} intervals"
     x = Axis("test texts, and as many extra texts", "count", is_log=True)
     return (Curves(title, x, effect_axis(results, "bias", region), tuple(curves)),)
-
-
-def _families(configuration: Configuration, level: float) -> dict[str, MeanEstimate] | None:
-    """Return the bias of tasks by their names without the size; None if a task's name does not end in its size."""
-    pattern = re.compile(rf"(.+?)[-_. ]?n{configuration.num_test}")
-    tasks = configuration.scores["bias"]
-    matches = ((pattern.fullmatch(task), task) for task in tasks)
-    families = {match[1]: estimate_task(configuration, "bias", task, level) for match, task in matches if match}
-    return families if len(families) == len(tasks) else None
-
-
-def has_families(results: Configurations) -> bool:
-    """Return whether each task has a single size, so that figures of single sizes add nothing to lines over sizes."""
-    return len(results.configurations) > 1 and all(
-        configuration.num_test and _families(configuration, 0.5) for configuration in results.configurations
-    )
 
 
 def _curve(label: str, points: Mapping[float, Estimate]) -> Curve:

@@ -32,7 +32,7 @@ from peekbench_summary.estimates import (
     shared_averages,
 )
 from peekbench_summary.families import judge_all, other_tasks_p_values, smallest_p
-from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
+from peekbench_summary.figures import common_region, doses, forests, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
 from peekbench_summary.scores import (
     average_effect,
@@ -115,9 +115,7 @@ def _method_figures(methods: Configurations, verdicts: Sequence[Verdict], level:
         *sizes(methods, verdicts, level, region),
         *doses(methods, verdicts, level, region),
     ]
-    if not has_families(methods):
-        figures += [*violins(methods), *progress(methods, verdicts, level, region)]
-    return figures
+    return [*figures, *violins(methods), *progress(methods, verdicts, level, region)]
 
 
 def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Figure]:

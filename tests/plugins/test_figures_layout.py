@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins, downsample
+from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 
 mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")
 pytest.importorskip("arviz_stats", reason="the extra 'figures' is not installed")
@@ -101,34 +101,12 @@ def test_a_violin_contains_its_values_and_tapers_off_at_both_ends() -> None:
     assert thickness[np.abs(x - 2.5).argmin()] > 0.9 * thickness.max()
 
 
-@pytest.mark.parametrize("size", [50, 100, 500])
-def test_a_violin_of_discrete_scores_has_no_ripples(size: int) -> None:
-    rng = np.random.default_rng(2)
-    values = tuple(((rng.binomial(3, 0.5, 400) - 1) / size).tolist())
-    _, thickness = violin_of(Violins("v", Axis("a"), (("", (Sample("x", values),)),)))
-    turns = np.flatnonzero(np.diff(np.sign(np.diff(thickness))) < 0)
-    assert len(turns) == 1
-
-
 def test_fewer_than_ten_values_are_dots() -> None:
     with drawn(
         Violins("v", Axis("a"), (("", (Sample("x", tuple(0.01 * number for number in range(9))),)),))
     ) as picture:
         assert not [patch for patch in picture.axes[0].patches if len(patch.get_path().vertices) > 20]
         assert max(len(line.get_xdata()) for line in picture.axes[0].lines) == 9
-
-
-def test_the_density_of_a_spread_ends_at_zero_and_its_tail_does_not_stretch_the_axis() -> None:
-    spreads = np.abs(np.random.default_rng(3).standard_t(1.5, 2000)) / 100
-    sample = Sample("x", downsample(spreads))
-    with drawn(Densities("d", Axis("a", "spread"), (("", (sample,)),), 0.89)) as picture:
-        (axes,) = picture.axes
-        curve = max(axes.lines, key=lambda line: len(line.get_xdata()))
-        x, height = curve.get_xdata(), -curve.get_ydata()
-    assert 0 <= x.min() < 0.05
-    assert height[0] - height.min() > 0.8 * (height.max() - height.min())  # the density is highest at zero
-    assert 100 * np.quantile(sample.values, 0.8) < x.max() < 50 * max(sample.values)
-    assert axes.get_xlim()[1] < 30 * max(sample.values)
 
 
 def test_an_average_is_a_diamond_as_wide_as_its_interval() -> None:
@@ -169,21 +147,3 @@ def test_a_logarithmic_axis_of_many_points_is_labeled_at_both_ends() -> None:
         shown = [label.get_text() for label in picture.axes[0].get_xticklabels()]
     assert (shown[0], shown[-1]) == ("25", "500")
     assert {"50", "100", "200"} <= set(shown)
-
-
-def test_ticks_of_changes_have_signs_and_include_zero() -> None:
-    figure = Violins("v", Axis("bias in R^2", "change"), (("a", (Sample("x", (0.2, 0.3, 0.4)),)),))
-    with drawn(figure) as picture:
-        shown = {label.get_text() for label in picture.axes[0].get_xticklabels()}
-    assert {"0", "+0.2", "+0.4"} <= shown
-
-
-def test_more_lines_than_colors_have_different_styles() -> None:
-    labels = [f"line {number}" for number in range(18)]
-    with drawn(curves(labels, ["panel"])) as picture:
-        styles = [
-            (line.get_color(), line.get_marker(), str(line.get_linestyle()), line._unscaled_dash_pattern[1])
-            for line in picture.axes[-1].lines
-            if len(line.get_xdata()) == 7 and line.get_marker() != "None"  # the edges of bands have no markers
-        ]
-    assert len(styles) == len(set(styles)) == 18

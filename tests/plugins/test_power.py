@@ -127,13 +127,6 @@ def test_designs_with_too_few_trials_for_any_verdict_detect_nothing() -> None:
     assert walk.expect(noise, 1.0).settled == 0
 
 
-def test_a_long_table_has_the_least_precise_configurations() -> None:
-    points = tuple(DesignPoint(50, num_test, 20, ("a",)) for num_test in range(100, 1100, 100))
-    (table,) = foresee(PlannedDesign(("mine",), points)).tables
-    assert [row["noise of"] for row in table_rows(table)] == ["BERT"] * 8
-    assert "12 more precise configurations are left out" in table.note
-
-
 def test_unknown_noise_is_a_warning() -> None:
     for design in (PlannedDesign(("mine",), ()), PlannedDesign((), POINTS)):
         assert foresee(design).warnings

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +12,7 @@ from analysis_tables import find_rows, find_table, run_analysis
 from scipy.stats import t
 from typer.testing import CliRunner
 
-import peekbench as pb
 from peekbench.cli.app import app
-from peekbench.records import TrialEvidence
-from peekbench.report import state
 from peekbench.results import independent_units, tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench_summary.biased_rule import Bias, Region
@@ -75,25 +70,6 @@ def test_shared_seeds_rarely_give_wrong_verdicts() -> None:
             found.append(verdict.decision.startswith("biased"))
     assert np.mean(wrong) < 0.09
     assert np.mean(wrong_as_run) > 0.15
-
-
-def test_few_shared_seeds_are_too_few_however_many_tasks() -> None:
-    (verdict,) = run_analysis("summary", tidied(make_table(0.5, seeds=3))).verdicts
-    assert verdict.decision == "inconclusive"
-    assert "3 subsamples that 5 tasks share cannot support a verdict" in state(verdict)
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_single_shared_seed_shows_nothing_about_other_seeds_or_tasks() -> None:
-    table = pd.concat([make_table(0.5, seeds=1, seed=seed).assign(task=f"task{seed}") for seed in range(20)])
-    table = table.drop_duplicates("task")
-    (verdict,) = run_analysis("summary", tidied(table)).verdicts
-    assert not verdict.estimate.has_interval
-    assert isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.other_tasks == ""
-    for independent, least in ((False, 1.0), (True, 0.0)):
-        results = tidied(table, independent_tasks=independent)
-        (row,) = find_rows(run_analysis("permutation", results), "Permutation tests over")
-        assert least <= row["p, these tasks"] < least + 0.01
 
 
 def test_equal_trials_of_shared_seeds_count_once() -> None:
@@ -167,22 +143,3 @@ def test_reports_name_the_unit_and_the_option() -> None:
     alone = describe("scores.csv", "--independent-tasks")
     assert "the 100 pairs of scores" in alone and "taken as one draw" not in alone
     assert "taken as one draw" in find_table(run_analysis("summary", tidied(make_table(0.5))), "Leaderboard").note
-
-
-def test_a_run_and_its_exported_table_have_the_same_verdicts(make_spec: Callable[..., Any]) -> None:
-    design = {"num_train": 12, "num_test": 30, "num_subsamples": 8}
-    done = pb.run(make_spec(methods=["toy.vote"], design=design))
-    table = pb.load_results(done.store)
-    table.to_csv("scores.csv", index=False)
-    (of_run,), (of_table,) = (
-        analyze(source, AnalysisOptions(["summary"])).analyses[0].verdicts for source in (done.store, "scores.csv")
-    )
-    assert of_table.estimate == of_run.estimate
-    assert of_table.decision == of_run.decision
-
-
-def test_bayesian_analyses_warn_of_shared_seeds() -> None:
-    options = {"draws": 200, "effects": ["bias"]}
-    for name in ("bayes.hierarchical", "bayes.meta"):
-        (warning,) = run_analysis(name, tidied(make_table(0.5)), **options).warnings
-        assert "Tasks share draws, but the model assumes independent draws" in warning

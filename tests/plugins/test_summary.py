@@ -152,33 +152,6 @@ def test_regions_in_log_odds_are_converted_to_points() -> None:
         summarize(tidy(frames[0], "made"), region=1.0)
 
 
-def test_configurations_are_labeled_by_the_columns_that_vary(simulate: Simulate) -> None:
-    results = pd.concat(
-        [
-            simulate(0.03, num_test=num_test, method=method, subsamples=60, seed=num_test)
-            for method in ("b", "a")
-            for num_test in (100, 400)
-        ]
-    )
-    analysis = summarize(results)
-    assert [verdict.method for verdict in analysis.verdicts] == [
-        "b (num_test=100)",
-        "b (num_test=400)",
-        "a (num_test=100)",
-        "a (num_test=400)",
-    ]
-    assert [column.name for column in analysis.tables[0].columns][:2] == ["method", "num_test"]
-    assert "num_train" not in analysis.tables[1].title and "Sizes: num_train 50." in analysis.tables[1].note
-
-
-def test_each_dose_is_an_effect() -> None:
-    table = pd.DataFrame(
-        {"task": ["a"] * 3, "extra": [0.5, 0.6, 0.5], "mix-0.25": [0.5, 0.7, 0.6], "test": [0.6, 0.7, 0.7]}
-    )
-    effects = {row["effect"]: row["mean"] for row in find_rows(summarize(tidy(table, "doses")), AVERAGES)}
-    assert effects == pytest.approx({"bias": 0.4 / 3, "mix-0.25 - extra": 0.2 / 3})
-
-
 def test_scores_other_than_accuracies_are_not_in_points() -> None:
     table = pd.DataFrame({"task": ["a"] * 4, "extra": [0.1, -0.2, 0.3, 0.2], "test": [0.3, 0.1, 0.5, 0.3]})
     analysis = summarize(tidy(table, "r2"))

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from analysis_tables import find_rows, judge, run_analysis, table_rows
 
-from peekbench.records import Control, Curves, Forest, TrialEvidence
+from peekbench.records import Control, Forest
 from peekbench.records.verdicts import ControlOutcome
 from peekbench.report import state
 from peekbench.report.render.sentences import OUTCOMES, warn_of_controls
@@ -87,49 +87,6 @@ def test_a_control_passes_if_its_interval_shows_the_known_bias(
     verdict = replace(judge(tasks), control=control)
     assert control_outcome(verdict) == outcome
     assert state(replace(verdict, decision=outcome)).endswith(OUTCOMES[control, outcome])
-
-
-def test_few_subsamples_are_undecided_unless_the_bias_is_exactly_zero(simulate: Simulate) -> None:
-    for biases, outcome in (
-        ([0.1], "undecided"),
-        ([0.01, -0.01], "undecided"),
-        ([0.0], "passed"),
-        ([0.0] * 2, "passed"),
-    ):
-        assert control_outcome(replace(judge([biases]), control="negative")) == outcome
-    noisy = simulate(0.0, subsamples=3).assign(control="negative")
-    exact = noisy.assign(method="exact", score=0.5, num_correct=100, num_test=200)
-    analysis = summarize(pd.concat([noisy, exact]))
-    undecided, passed = analysis.verdicts
-    assert (undecided.decision, passed.decision) == ("undecided", "passed")
-    assert undecided.estimate.has_interval and not passed.estimate.has_interval
-    assert state(passed).endswith(f"exactly 0 in all 15 trials. {OUTCOMES['negative', 'passed']}")
-    inert = replace(passed, evidence=TrialEvidence(5, 15, decision="inert", is_zero=True))
-    assert state(inert) == state(passed), "a control need not use the unlabeled texts"
-    assert [heading for figure in analysis.figures if isinstance(figure, Forest) for heading, _ in figure.groups] == [
-        undecided.method
-    ]
-    (warning,) = warn_of_controls([undecided, passed])
-    assert "is too wide to exclude one that is not negligible" in warning
-
-
-def test_a_run_with_only_controls_has_a_report(simulate: Simulate) -> None:
-    analysis = summarize(simulate(0.0).assign(control="negative", log_loss=1.0))
-    assert [verdict.control for verdict in analysis.verdicts] == ["negative"]
-    assert [table.title.split(" (")[0] for table in analysis.tables] == [
-        "Scores, boost and bias by task, 95% intervals",
-        "Controls, 95% intervals",
-    ]
-
-
-def test_doses_of_controls_have_their_own_figure() -> None:
-    table = pd.DataFrame({"extra": [0.5, 0.6, 0.5], "mix-0.25": [0.5, 0.7, 0.6], "test": [0.6, 0.7, 0.7]})
-    both = pd.concat([table.assign(task="a", method="mine"), table.assign(task="a", method="leak", control="positive")])
-    analysis = summarize(tidy(both, "doses"))
-    headings = [figure.panels[0][0] for figure in analysis.figures if isinstance(figure, Curves)]
-    assert headings == ["mine", "leak"]
-    (row,) = find_rows(analysis, "Controls")
-    assert row["mix-0.25 - extra"] == pytest.approx(0.2 / 3)
 
 
 def test_a_boost_of_zero_has_no_interval_and_all_minus_extra_is_no_effect() -> None:

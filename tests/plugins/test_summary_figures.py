@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 from analysis_tables import find_rows, run_analysis
 
-from peekbench import Analysis, load_results
+from peekbench import Analysis
 from peekbench.records import Curves, Figure, Forest, Violins
 from peekbench.results import paired_scores, tidy
 
@@ -24,24 +23,6 @@ summarize = partial(run_analysis, "summary")
 def forest_of(analysis: Analysis) -> Forest:
     (forest,) = (figure for figure in analysis.figures if isinstance(figure, Forest))
     return forest
-
-
-def test_scores_without_num_test_have_a_forest_too(simulate: Simulate, tmp_path: Path) -> None:
-    simulate(0.03).drop(columns=["num_test", "num_scored", "num_correct"]).to_csv(tmp_path / "scores.csv", index=False)
-    without_size, with_size = (
-        forest_of(summarize(results)) for results in (load_results(tmp_path / "scores.csv"), simulate(0.03))
-    )
-    assert (without_size.unit, with_size.unit) == ("change", "difference")
-    assert without_size.groups == with_size.groups
-    assert "score of test minus score of extra" in without_size.title
-
-
-def test_a_task_may_have_the_name_of_the_average(simulate: Simulate) -> None:
-    results = simulate({"task0": 0.1, "task1": 0.0}, tasks=2).replace({"task": {"task0": "average of these tasks"}})
-    ((_, (task, _, average)),) = forest_of(summarize(results)).groups
-    assert task.label == average.label
-    assert (task.is_average, average.is_average) == (False, True)
-    assert task.estimate > average.estimate
 
 
 def test_forest_holds_every_task_and_the_average(simulate: Simulate) -> None:
@@ -83,11 +64,6 @@ def test_progress_ends_with_the_overall_estimate(simulate: Simulate) -> None:
     assert curve.high[0] - curve.low[0] > 1.5 * (curve.high[-1] - curve.low[-1])
 
 
-def test_few_subsamples_give_neither_progress_nor_violins(simulate: Simulate) -> None:
-    assert not find_figures(summarize(simulate(0.0, subsamples=9)), "Average bias by number of subsamples")
-    assert not [figure for figure in summarize(simulate(0.0, subsamples=1)).figures if isinstance(figure, Violins)]
-
-
 def simulate_doses() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     rows = []
@@ -106,11 +82,6 @@ def test_dose_response_goes_from_no_test_texts_to_all() -> None:
     assert curve.x == (0.0, 0.25, 0.5, 1.0)
     assert curve.y == pytest.approx((0.0, 0.01, 0.02, 0.04), abs=0.004)
     assert curve.low[2] < curve.y[2] < curve.high[2]
-
-
-def test_without_doses_and_several_sizes_their_figures_are_absent(simulate: Simulate) -> None:
-    analysis = summarize(simulate(0.03))
-    assert not find_figures(analysis, "Dose") and not find_figures(analysis, "Bias by number")
 
 
 def test_each_model_is_a_line_over_sizes(simulate: Simulate) -> None:
@@ -150,20 +121,6 @@ def limits_of(row: dict[str, Any]) -> tuple[Any, ...]:
     return row[f"{name}, low"], row[f"{name}, high"]
 
 
-def test_tasks_named_by_their_size_are_separate_lines(simulate: Simulate) -> None:
-    parts = []
-    for size in (25, 100):
-        part = simulate({"task0": 0.1, "task1": 0.0}, tasks=2, num_test=size)
-        parts.append(part.replace({"task": {"task0": f"rank5-n{size}", "task1": f"rank20-n{size}"}}))
-    analysis = summarize(pd.concat(parts, ignore_index=True))
-    (figure,) = find_figures(analysis, "Bias by number of test texts")
-    assert isinstance(figure, Curves)
-    ((_, lines),) = figure.panels
-    assert {line.label: line.x for line in lines} == {"rank5": (25, 100), "rank20": (25, 100)}
-    assert min(lines[0].y) > 0.05 > max(lines[1].y)
-    assert not [figure for figure in analysis.figures if isinstance(figure, Violins)]
-
-
 def test_the_region_is_shaded_if_all_configurations_share_it(simulate: Simulate) -> None:
     tables: list[pd.DataFrame] = [simulate(0.0), simulate(0.0, method="other").assign(score=0.9)]
     results = pd.concat(tables, ignore_index=True)
@@ -172,11 +129,3 @@ def test_the_region_is_shaded_if_all_configurations_share_it(simulate: Simulate)
         assert {figure.axis.region for figure in figures if isinstance(figure, Forest)} == expected
     (figure,) = find_figures(summarize(results, region_unit="log_odds"), "Bias by task")
     assert isinstance(figure, Forest) and figure.axis.region == 0
-
-
-@pytest.mark.slow
-def test_the_published_accuracies_have_a_violin_for_each_task(published: Path) -> None:
-    analysis = summarize(load_results(published / "few_shot", independent_tasks=True))
-    (figure,) = find_figures(analysis, "Bias of single")
-    assert isinstance(figure, Violins)
-    assert [len(samples) for _, samples in figure.columns] == [25] * 8

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
 import pandas as pd
 import pytest
-from analysis_tables import find_rows, find_table, run_analysis, simulate_brier, table_rows
+from analysis_tables import find_table, run_analysis, simulate_brier, table_rows
 
-from peekbench import load_results
 from peekbench.report import state
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
@@ -43,15 +41,3 @@ def test_a_log_loss_that_disagrees_is_in_the_verdict(sign: int, word: str | None
     assert verdict.decision == "biased up"
     assert (word is not None) == ("log loss" in state(verdict))
     assert (word or "") in state(verdict)
-
-
-def test_other_scores_do_not_need_to_be_available_for_controls(simulate: Simulate) -> None:
-    methods = simulate_brier(noise=1).assign(log_loss=0.9)
-    null = simulate(0.0, tasks=2, subsamples=60, method="null").assign(control="negative")
-    assert find_rows(summarize(pd.concat([methods, null], ignore_index=True)), BY_SCORE)
-
-
-@pytest.mark.slow
-def test_without_probabilities_there_is_no_table_by_score(published: Path) -> None:
-    titles = [table.title for table in summarize(load_results(published / "few_shot", independent_tasks=True)).tables]
-    assert not any(title.startswith(BY_SCORE) for title in titles)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
-from stored_scores import find_wrong_scores
 
 import peekbench as pb
 from peekbench import ExperimentSpec, PeekbenchError
@@ -221,36 +219,6 @@ def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planne
     assert look(store, results) == Looks(is_run=True)
     run(make_spec(**design_of(5)))
     assert look(store, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
-
-
-class AnalyzeOnce:
-    """Analyzes the results after the first trials of a run."""
-
-    is_done = False
-
-    def trial_finished(self, event: TrialFinished) -> None:
-        if not self.is_done:
-            self.is_done = True
-            analyze("runs/small.sqlite", AnalysisOptions(["permutation"], allow_incomplete=True))
-
-
-def test_a_look_during_a_run_is_recorded_and_does_not_disturb_it(make_spec: MakeSpec) -> None:
-    summary = run(make_spec(), observers=Observers(AnalyzeOnce()))
-    assert (summary.finished, summary.failed) == (12, 0)
-    assert find_wrong_scores(summary.store) == []
-    with Store.open(summary.store) as store:
-        (look,) = store.looks()
-    assert sum(count for *_, count in look["planned"]) == 12
-
-
-def test_looks_at_a_store_that_cannot_be_written_are_not_recorded(
-    make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = run(make_spec()).store
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    content = store.read_bytes()
-    assert report_of_run(store).verdicts
-    assert store.read_bytes() == content
 
 
 def test_a_run_whose_analyses_ignore_looks_does_not_stop(make_spec: MakeSpec) -> None:
