@@ -74,6 +74,7 @@ def test_duplicates_with_different_labels_are_dropped() -> None:
         (["x;y", "x", "y", "y;z", "z"], {}, "'x;y' seem to be several labels; .* set `label_separator` to ';'"),
         ([["x"], []], {}, "1 label; a multi-label task needs two or more"),
         (["x,y", "x"], {"label_separator": ";"}, "no row has the `label_separator` ';'; set it to ','"),
+        (["x, y", "x; z", "y; z"], {"label_separator": ";"}, "'x, y' seems to be several labels, but .* is ';'"),
         ([["x", "y"]], {"label_separator": ";", "label": ["label", "text2"]}, "name this column as `label`"),
     ],
 )

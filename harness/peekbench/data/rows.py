@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from numbers import Real
+from reprlib import repr as short_repr
 from typing import Any, TypeAlias, get_args
 
-from peekbench.data.label_sets import is_label_set, name_label_sets, read_label_set, refuse_written_list
+from peekbench.data.label_sets import LabelSet, is_label_set, name_label_sets, read_label_set, refuse_written_list
 from peekbench.data.labels import (
     SEPARATORS,
     ClassNames,
@@ -20,6 +21,7 @@ from peekbench.data.labels import (
     refuse_hidden,
     refuse_joined,
     refuse_missing,
+    split_labels,
 )
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize, shorten
@@ -249,15 +251,29 @@ def _read_classes(
     return is_unlabeled, finish
 
 
+def _check_separator(sets: Sequence[LabelSet], labels: Collection[str], reading: Reading) -> None:
+    """Refuse a separator that no row has, and labels that another separator divides into other labels."""
+    occurs = any(own and len(own) > 1 for own in sets)
+    problem = f"{reading.place}: no row has the `label_separator` {reading.separator!r}"
+    for label, other in product(labels, SEPARATORS):
+        if other in label and not occurs:
+            raise DataError(f"{problem}; set it to {other!r}")
+        if not {*labels}.isdisjoint({*split_labels(label, other)} - {label}):
+            raise DataError(
+                f"{reading.place}: {short_repr(label)} seems to be several labels, but the `label_separator` is "
+                f"{reading.separator!r}; write one separator in all rows, or list all labels as `class_names`"
+            )
+    if not occurs:
+        raise DataError(f"{problem}; remove it if each text has one label")
+
+
 def _read_sets(
     labels: Sequence[Any], num_train: int, class_names: ClassNames, reading: Reading, locate: Callable[[int], str]
 ) -> tuple[Sequence[bool], Finish]:
     sets = [read_label_set(label, reading.separator, locate(row)) for row, label in enumerate(labels)]
     counts = Counter(label for own in sets for label in own or ())
-    if reading.separator and class_names is None and not any(own and len(own) > 1 for own in sets):
-        other = next((other for other in SEPARATORS if any(other in label for label in counts)), "")
-        remedy = f"set it to {other!r}" if other else "remove it if each text has one label"
-        raise DataError(f"{reading.place}: no row has the `label_separator` {reading.separator!r}; {remedy}")
+    if reading.separator and class_names is None:
+        _check_separator(sets, counts, reading)
     if num_train < len(sets) and not any(sets[num_train:]):
         refuse_hidden({""}, {""}, None, reading.other_split)
     missing = {*find_missing(counts, class_names)}

@@ -107,7 +107,12 @@ def read_lines(path: Path, encoding: str = "", *, remedy: str = "convert it to U
         if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
             encoding = "utf-8-sig"  # skips a byte order mark
         with unpack(path, "rt", encoding=encoding, newline="") as file:
-            yield from file
+            while line := file.readline(MAX_CHARACTERS + 1):
+                if len(line) > MAX_CHARACTERS and unpack is not open:
+                    raise DataError(
+                        f"{path}: a line has more than {MAX_CHARACTERS:,} characters; unpack the file first"
+                    )
+                yield line
     except UnicodeError as error:
         raise DataError(f"{path} is not {encoding.removesuffix('-sig')}: {error}; {remedy}") from error
     except (EOFError, lzma.LZMAError, zlib.error) as error:

@@ -67,7 +67,15 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
             f"{name} is a {found}, whose predictions cannot be scored; give a classifier or a regressor, with "
             f"{type(estimator).__name__} before it in a pipeline if it transforms"
         )
+    for part in (estimator, *estimator.get_params().values()):
+        if isinstance(part, GridSearchCV | RandomizedSearchCV) and not part.refit:
+            raise PluginError(f"{name}: the {type(part).__name__} fits no estimator that predicts; set refit=True")
     leaves = leaves_of(estimator)
+    for step, part in leaves.items():
+        if hasattr(part, "fit_transform") and not any(hasattr(part, use) for use in ("transform", "predict")):
+            raise PluginError(
+                f"{name}: the step {step} cannot transform other rows than those that it is fitted on; leave it out"
+            )
     adapting = [step for step, part in leaves.items() if adapts(part)]
     if not adapting:
         unlabeled_steps(estimator, None, name)  # raises an error

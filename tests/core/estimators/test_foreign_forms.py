@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.manifold import SpectralEmbedding
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -99,6 +100,27 @@ def test_samplers_of_imbalanced_learn_change_only_rows_with_labels() -> None:
     found, expected = (pb.measure(method, (X, Y), design=DESIGN, progress=False) for method in (pipeline, fit))
     arms = ["base", "extra", "test"]
     assert found.arms[arms].to_numpy().tolist() == expected.arms[arms].to_numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    ("unusable", "message", "remedy"),
+    [
+        (
+            GridSearchCV(make_pipeline(StandardScaler(), LogisticRegression()), {}, refit=False, cv=2),
+            "set refit=True",
+            GridSearchCV(make_pipeline(StandardScaler(), LogisticRegression()), {}, refit=True, cv=2),
+        ),
+        (
+            make_pipeline(StandardScaler(), SpectralEmbedding(), LogisticRegression()),
+            "the step spectralembedding cannot transform other rows .*; leave it out",
+            make_pipeline(StandardScaler(), LogisticRegression()),
+        ),
+    ],
+)
+def test_estimators_that_cannot_predict_other_rows_are_refused(unusable: Any, message: str, remedy: Any) -> None:
+    with pytest.raises(PluginError, match=message):
+        base_score(unusable)
+    base_score(remedy)
 
 
 def test_outputs_of_torch_are_right() -> None:
