@@ -252,6 +252,13 @@ def test_lone_surrogates_are_refused(read: Callable[..., Dataset], field: str) -
     assert read(content.replace("\\ud800", "\\ud83d\\ude00"), "rows.jsonl").labels == (0, 1)
 
 
+def test_a_line_that_unpacks_to_gigabytes_is_refused_at_once(read: Callable[..., Dataset]) -> None:
+    content = b'[{"text": "a", "label": 1, "other": "' + b"a" * 2**25 + b'"}, {"text": "b", "label": 0}]'
+    assert read(content, "rows.json").inputs == ("a", "b")
+    with pytest.raises(DataError, match="a line has more than 16,777,216 characters; unpack the file"):
+        read(gzip.compress(content, 1), "rows.json.gz")
+
+
 def test_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.csv")
     with pytest.raises(DataError, match="is not a file"):

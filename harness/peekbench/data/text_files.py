@@ -107,11 +107,11 @@ def read_lines(path: Path, encoding: str = "", *, remedy: str = "convert it to U
         if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
             encoding = "utf-8-sig"  # skips a byte order mark
         with unpack(path, "rt", encoding=encoding, newline="") as file:
-            while line := file.readline(MAX_CHARACTERS + 1):
-                if len(line) > MAX_CHARACTERS and unpack is not open:
-                    raise DataError(
-                        f"{path}: a line has more than {MAX_CHARACTERS:,} characters; unpack the file first"
-                    )
+            if unpack is open:
+                yield from file
+            while line := file.readline(MAX_CHARACTERS + 1):  # a small file could unpack to a line of gigabytes
+                if len(line) > MAX_CHARACTERS:
+                    raise DataError(f"{path}: a line has more than {MAX_CHARACTERS:,} characters; unpack the file")
                 yield line
     except UnicodeError as error:
         raise DataError(f"{path} is not {encoding.removesuffix('-sig')}: {error}; {remedy}") from error
