@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from peekbench.progress import LineProgress, LiveProgress, Tally, make_display
+from peekbench.progress import LineProgress, LiveProgress, make_display
 from peekbench.records.runs import ArmScores, RunStarted, TrialFinished
 from peekbench.records.trials import Draw, Trial
 
@@ -26,14 +26,6 @@ def result(method: str = "x", **scores: float) -> TrialFinished:
 
 def failure() -> TrialFinished:
     return TrialFinished(Trial(Draw("a[b]", 5, 5, 0), "x"), 1, 2, {}, "ValueError: [red]no[/]")
-
-
-def test_tally_counts() -> None:
-    tally = Tally(started(10, stored=4))
-    tally.add(result("x", base=0.5, extra=0.6, test=0.8))
-    tally.add(result("x", base=0.7, extra=0.6, test=0.9))
-    tally.add(failure())
-    assert str(tally) == "7 of 10 trials, 1 failed"
 
 
 def test_remaining_time_follows_from_the_pace() -> None:

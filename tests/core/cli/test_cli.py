@@ -169,19 +169,6 @@ def test_report_draws_pictures_without_a_network(spec: str) -> None:
 
 
 @pytest.mark.slow
-def test_scores_of_another_tool_are_analyzed(tmp_path: Path) -> None:
-    Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,100,0.5,0.6\na,100,0.5,0.62\n" * 20)
-    done = peek("analyze", "scores.csv", "--reports", "judged")
-    assert "biased up" in done.stdout
-    assert Path("judged/scores/report.json").exists()
-    only = peek("analyze", "scores.csv", "--analysis", "toy.count", "--allow-incomplete", "--reports", "only")
-    command = json.loads(Path("only/scores/report.json").read_text())["command"]
-    assert command == "peekbench analyze scores.csv --analysis toy.count --allow-incomplete"
-    assert "80" in only.stdout
-    assert "biased up" not in only.stdout
-
-
-@pytest.mark.slow
 def test_missing_trials_are_refused_unless_allowed(tmp_path: Path) -> None:
     Path("holes.csv").write_text("task,subsample,extra,test\na,0,0.5,0.6\na,1,0.5,0.6\nb,0,0.5,0.6\n")
     refused = peek("analyze", "holes.csv", status=2)

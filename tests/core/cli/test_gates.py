@@ -115,14 +115,3 @@ def test_the_action_judges_a_table(biased: Path, unbiased: Path, tmp_path: Path)
     assert "peeks" not in summary, "each use in a job has its own summary"
     assert re.fullmatch(r"::stop-commands::(\w{32})\n.*\n::\1::\n.*", output, re.DOTALL), "no line between is a command"
     assert (tmp_path / "GITHUB_OUTPUT").read_text().splitlines() == ["status=4", "status=0"]
-
-
-@pytest.mark.slow
-def test_the_action_refuses_wrong_inputs(unbiased: Path, tmp_path: Path) -> None:
-    for inputs in ({}, {"scores": str(unbiased), "spec": "a.yaml"}):
-        status, output, _ = run_action(tmp_path, **inputs)
-        assert status == 2
-        assert "::error::give one of the inputs scores and spec" in output
-    status, output, summary = run_action(tmp_path, scores="$(touch hacked)")
-    assert (status, summary, (tmp_path / "hacked").exists()) == (2, "", False)
-    assert "$(touch hacked)" in output

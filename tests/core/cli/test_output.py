@@ -15,7 +15,6 @@ from commands import run_command, shell
 
 import peekbench.cli
 from peekbench.formatting import shorten, visible, visible_lines
-from peekbench.progress import PrintableConsole
 
 REPORTS = ["html", "markdown", "json"]
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\u200b\x9b31m\ufeff\u2066"
@@ -66,21 +65,6 @@ def test_a_name_is_one_line_in_each_report(simulate: Any) -> None:
         done = run_command("analyze", "scores.csv")
         lines = (done.stdout + done.stderr).splitlines()
         assert not [line for line in lines if line.lstrip().startswith("::")], "CI would obey a command"
-
-
-def test_a_console_escapes_everything_but_its_own_styles(capsys: pytest.CaptureFixture[str]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    console = PrintableConsole(force_terminal=True, color_system="standard", width=60)
-    table = Table(HOSTILE)
-    table.add_row(Text(HOSTILE, "bold red"))
-    for renderable in (HOSTILE, Text(HOSTILE, "bold"), table):
-        console.print(renderable, markup=False)
-    printed = capsys.readouterr().out
-    for sequence in ("\x1b]", "\x1b[2J", "\x07", "\u202e", "\u200b", "\x9b", "\ufeff", "\u2066"):
-        assert sequence not in printed
-    assert "\x1b[1" in printed, "its own styles remain"
 
 
 def test_commands_print_only_through_the_module_output() -> None:

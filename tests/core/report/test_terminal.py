@@ -155,15 +155,3 @@ def test_marks_match_the_axis(width: int) -> None:
     assert abs((tick.start() + tick.end() - 1) / 2 - origin) <= 1
     assert axis.endswith("points")
     assert "名字" in " ".join(rest).replace(" ", "") or width > 160
-
-
-@pytest.mark.parametrize(("reach", "tick"), [(0.0004, "+0.0002"), (0.03, "+0.02"), (0.9, "+0.5"), (250.0, "+200")])
-def test_scores_other_than_accuracies_are_not_scaled(reach: float, tick: str) -> None:
-    intervals = (Interval("up", reach * 0.6, reach * 0.2, reach), Interval("none", 0.0, 0.0, 0.0))
-    _, row, zero, axis = forest_as_text(Forest("f", (("m", intervals),), unit="number"), 120)
-    assert f"{reach * 0.6:+.4f} [" in row
-    assert "0.0000 [" in zero
-    assert "points" not in axis and tick in axis
-    assert row.index(ESTIMATE) > zero.index(ESTIMATE)
-    only_zero = forest_as_text(Forest("f", (("", intervals[1:]),)), 80)
-    assert ESTIMATE in only_zero[1] and "0" in only_zero[2]
