@@ -79,7 +79,7 @@ def test_equal_texts_give_equal_tokenizers(kind: Kind) -> None:
 
 def test_the_progress_of_a_training_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     now = [0.0]
-    monkeypatch.setattr(builtin_models.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("peekbench_lm.builtin_models.time.monotonic", lambda: now[0])
     report = TrainingLines("builtin:bert-nano")
     for seconds, share in ((20, 0.1), (40, 0.25), (60, 0.5), (80, 0.8)):
         now[0] = seconds

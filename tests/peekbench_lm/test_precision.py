@@ -82,5 +82,5 @@ def test_a_plan_states_the_precision(tmp_path: Path, monkeypatch: pytest.MonkeyP
     raw["executor"] = {"use": "local", "options": {"in_process": True}}
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(raw))
-    plan(str(path))
+    plan(path)
     assert "tapt: trained in fp32 (precision: auto, as timed on this machine)" in capsys.readouterr().out
