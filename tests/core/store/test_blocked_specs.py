@@ -90,7 +90,7 @@ def test_what_no_finished_trial_depends_on_may_change(make_spec: MakeSpec) -> No
     before = scores()
     run(make_spec(tasks=[TASK, other], methods=[VOTE, {"use": FAULTY, "options": {"message": "another one"}}]))
     with Store.open(STORE) as store:
-        assert {failure.error for failure in store.failures()} == {"RuntimeError: another one"}
+        assert {failure.error.partition(" (")[0] for failure in store.failures()} == {"RuntimeError: another one"}
         assert len(store.sessions()) == 2, "of the finished trials, and of the repeated failures"
     summary = run(make_spec(tasks=[TASK, other], methods=[VOTE]))
     assert (summary.finished, summary.planned) == (0, 6)
