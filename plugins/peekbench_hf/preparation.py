@@ -52,7 +52,7 @@ def make_rows(
         elif not all(map(INTEGER.fullmatch, task.classes)):
             numbered = tuple(task.classes)
     columns = [
-        Columns(split.labels, split.groups, split.class_names or numbered, name)
+        Columns(split.labels, split.groups, split.class_names or numbered, name, f"row {{}} of the {name} split".format)
         for split, name in zip(splits, (TRAIN, TEST), strict=False)
     ]
     longest = task.max_characters

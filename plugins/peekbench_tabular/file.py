@@ -90,7 +90,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         columns = [replace(part, labels=[_as_target(value) for value in part.labels]) for part in columns]
     reading = Reading(
         f"column {options.label!r}",
-        kind=options.kind.replace("classification", ""),
+        kind="regression" if options.kind == "regression" else "",
         class_names=options.class_names,
         drop_missing=options.drop_missing,
         drop_shared_groups=options.drop_shared_groups,
@@ -126,11 +126,12 @@ def _read(path: Path, options: FileOptions) -> Table:
             rows = dialect.read_rows(read_lines(path, options.encoding, remedy=remedy), path)
             cells = list(zip(*(fields for _, fields in rows), strict=True))
         else:
-            import pyarrow.parquet as pq  # noqa: PLC0415 - pyarrow is optional
+            import pyarrow as pa  # noqa: PLC0415 - pyarrow is optional
+            import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
             try:
                 table = pq.read_table(path)
-            except pq.lib.ArrowException as error:
+            except pa.ArrowException as error:
                 raise ValueError(error) from error
             header, cells = table.column_names, [column.to_pylist() for column in table.columns]
     for name in header:

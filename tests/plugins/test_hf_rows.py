@@ -108,12 +108,12 @@ def test_labels_of_every_type_become_classes(
     [
         (rows(["a", "b"]), {"text": "words"}, "no column 'words'; .*'text', 'label'"),
         (rows(["a", "b"]), {"label": "y"}, "no column 'y'; .*'text', 'label'"),
-        ([ROW, {"text": " \n", "label": "b"}], {}, "row 1: no text; .* 1 row"),
+        ([ROW, {"text": " \n", "label": "b"}], {}, "row 1 of the train split: no text; .* 1 row"),
         ([ROW, {"text": "x", "label": None}], {}, "column 'label': 1 of 2 rows have the label ''"),
         (rows(["a", "b"]), {"text": "label", "label": "text", "class_names": ["text 0", "x"]}, "'text 1' has no class"),
-        (rows([1.5, 2.0]), {}, "row 0: the label 1.5 is float"),
+        (rows([1.5, 2.0]), {}, "row 0 of the train split: the label 1.5 is float"),
         ([{"text": 3, "label": "a"}, {"text": 4, "label": "b"}], {}, "column 'text' contains int, not text"),
-        (rows(["a", "b", "c"]), {"class_names": ["a", "b"]}, "row 2: .*'c' has no class; .*its 1 row"),
+        (rows(["a", "b", "c"]), {"class_names": ["a", "b"]}, "row 2 of .*'c' has no class; .*its 1 row"),
     ],
 )  # fmt: skip
 def test_unsuitable_rows_are_refused(
@@ -175,7 +175,7 @@ def test_groups_are_texts_and_not_in_two_splits(load: Load, tmp_path: Path) -> N
     load("text,label,user\nx,a,01\ny,b,02\n", "test.csv", split="test")
     content = "text,label,user\ns,a,1\nt,b,01\nu,b,03\nv,a,\n"
     official = {"group": "user", "splits": "official"}
-    with pytest.raises(DataError, match="row 3: no group; .*`drop_missing`"):
+    with pytest.raises(DataError, match="row 3 of the train split: no group; .*`drop_missing`"):
         load(content, "train.csv", **official)
     assert load(content, "train.csv", **official, drop_missing=True).groups == ("1", "01", "03", "01", "02")
     dataset = load(content, "train.csv", **official, drop_missing=True, drop_shared_groups=True)
@@ -357,6 +357,6 @@ def test_a_column_of_references_makes_a_generation_task(load: Load) -> None:
     assert (dataset.kind, dataset.labels, dataset.class_names) == ("generation", ("#### 4", "none", "#### 4"), ())
     lists = load(rows([["4", "four"], ["5"]]), name="lists.jsonl", split="lists", kind="generation")
     assert lists.labels == (("4", "four"), ("5",))
-    with pytest.raises(DataError, match="row 2: no reference"):  # a hidden code of a class label
+    with pytest.raises(DataError, match="row 2 of the train split: no reference"):  # a hidden code of a class label
         load(rows([1, 0, -1]), names=("no", "yes"), kind="generation")
     assert load(rows([1, 0, -1]), names=("no", "yes"), kind="generation", drop_missing=True).labels == ("yes", "no")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,9 +132,9 @@ class _Reader:
                     f"{self.name}: {pluralize(len(part), 'row')}, but labels of shape {np.shape(own)}; give one label "
                     "for each row, as an array of shape (n,), or 0 or 1, of shape (n, n_labels)"
                 )
-        names = (TRAIN, TEST) if len(pairs) > 1 else ("",)
+        names = [TRAIN, TEST] if len(pairs) > 1 else [""]
         columns = [
-            Columns(own, self._read_groups(pair), pair.code_names, name, self._locate)
+            Columns(own, self._read_groups(pair), pair.code_names, name, partial(self._locate, name))
             for pair, own, name in zip(pairs, labels, names, strict=True)
         ]
         reading = Reading(
@@ -152,8 +153,8 @@ class _Reader:
             dataset = replace(dataset, extra=self._read_extra(extra() if callable(extra) else extra, dataset))
         return identify(drop_copies(dataset, self.drop_duplicates))
 
-    def _locate(self, row: int) -> str:
-        return f"{self.name}: row {row}"
+    def _locate(self, split: str, row: int) -> str:
+        return f"{self.name} {split}".strip() + f": row {row}"
 
     def _read_part(self, data: Any) -> _Part:
         """Return the inputs, labels and groups of all rows, or of those of a split."""
@@ -205,7 +206,10 @@ class _Reader:
                 names = range(found[0].shape[1])
             names = [str(name) for name in names]
             sets = [
-                [read_indicators(row, names, self._locate(number)) for number, row in enumerate(indicators.tolist())]
+                [
+                    read_indicators(row, names, self._locate("", number))
+                    for number, row in enumerate(indicators.tolist())
+                ]
                 for indicators in found
             ]
             return list(sets), self.class_names or names, ""

@@ -74,8 +74,6 @@ def load_dataset(
     """
     if isinstance(source, str) and source.endswith(DATA_SUFFIXES):
         raise DataError(f"{source!r} is a file, not a data source; write load_dataset('files', {{'path': {source!r}}})")
-    if isinstance(source, Mapping):
-        raise DataError("a data source is a name, not a mapping; write load_dataset(USE, OPTIONS)")
     if isinstance(source, str):
         source = SourceRef(source, options or {}, folder or Path.cwd(), kind)
     key = _key(source)
