@@ -368,7 +368,7 @@ def _tabulate(rows: Sequence[Row], region: float, units: ScoreUnits, source: str
     varying = [name for name, values in sizes.items() if len(set(values)) > 1]
     fixed = [f"{name} {values[0]}" for name, values in sizes.items() if name not in varying and values[0]]
     columns = [Column("noise of"), *(Column(name, "count") for name in varying), Column("detectable", units.spread)]
-    for bias in ("0", format_chosen(region / 2, units), "present"):
+    for bias in ("zero", "half", "now"):
         columns += [Column(f"{bias}: mean", "count"), Column(f"{bias}: settled", "fraction")]
     cells = [
         (row.noise.label, *(sizes[name][position] for name in varying), *row.outcomes(region))

@@ -77,12 +77,12 @@ def test_forecast_before_anything_is_run() -> None:
     unstable, stable = table_rows(table)
     assert (unstable["noise of"], stable["noise of"]) == ("BERT", "GPT-2")
     assert unstable["detectable"] > 2 * stable["detectable"]
-    assert unstable["0: settled"] < 0.1 < 0.5 < stable["0: settled"]
-    assert stable["0: mean"] < stable["0.25 points: mean"] <= 100
+    assert unstable["zero: settled"] < 0.1 < 0.5 < stable["zero: settled"]
+    assert stable["zero: mean"] < stable["half: mean"] <= 100
     assert "With num_train 50, num_test 100 and num_subsamples 100" in table.note
     assert "The noise was not measured" in table.note
     at_once = table_rows(foresee(make_design(Looks(True))).tables[0])
-    assert [row["0: mean"] for row in at_once] == [100, 100]
+    assert [row["zero: mean"] for row in at_once] == [100, 100]
     assert at_once[0]["detectable"] < unstable["detectable"], "five looks widen the last interval"
 
 
@@ -94,7 +94,7 @@ def test_forecast_of_a_run_has_the_noise_and_the_bias_of_its_trials() -> None:
     (verdict,) = run_analysis("summary", results).verdicts
     error = verdict.estimate.standard_error / np.sqrt(5)
     assert row["detectable"] == pytest.approx(2.99 * error, rel=0.02)
-    assert row["present: settled"] > 0.99 and row["present: mean"] < 50
+    assert row["now: settled"] > 0.99 and row["now: mean"] < 50
     (now,) = table_rows(run_analysis("power", results).tables[0])
     assert now["detectable"] == pytest.approx(2.9 * verdict.estimate.standard_error, rel=0.02)
 
