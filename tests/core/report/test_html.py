@@ -211,3 +211,9 @@ def test_failures_are_shown_with_tracebacks() -> None:
     assert page.text.count("Traceback\nplain") == 20
     assert "130 more are in report.json" in page.text
     assert "150 trials failed" in page.text
+
+
+def test_a_drawing_that_is_too_large_for_the_page_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("peekbench.report.render.html.MAX_PARTS", 0)
+    page = render_html(drawn("violin"), lambda figure, form: b"")
+    assert "too large for this page" in page and alt_text(drawn("violin").figures[0]) in page

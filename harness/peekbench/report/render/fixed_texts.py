@@ -201,9 +201,7 @@ def _explain_unknown(verdict: Verdict) -> str:
         return f", because this score is not known to be a mean over {verdict.rows}"
     if not verdict.estimate.has_interval:
         return ", because a task has only one subsample"
-    if isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.score != "score":
-        return ", because such intervals are only computed for accuracy"
-    return f", because the answers to single {verdict.rows} are unknown"
+    return f", because the answers to single {verdict.rows} are unknown, or the score is not the accuracy"
 
 
 def find_outcome(judged: Sequence[Verdict]) -> tuple[str, str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -107,17 +106,6 @@ def render_json(report: Report) -> str:
         }
         for failure in report.failures
     ]
-    return json.dumps(_as_json(content), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=True) + "\n"
-
-
-def _as_json(value: Any) -> Any:
-    """Return records as dictionaries, and numbers that are not finite as None."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if is_dataclass(value) and not isinstance(value, type):
-        return _as_json(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): _as_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_json(item) for item in value]
-    return value
+    # JSON has no NaN and no infinity, which `dumps` writes as constants.
+    plain = json.loads(json.dumps(content, default=asdict), parse_constant=lambda _: None)
+    return json.dumps(plain, indent=1, sort_keys=True, allow_nan=False) + "\n"
