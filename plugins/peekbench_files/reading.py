@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -124,9 +124,11 @@ def _read_json(path: Path, columns: Sequence[str], options: FileOptions) -> Iter
         column_position(column, list(keys), path)
 
 
-def _nested_values(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values within objects with names such as 'data.text'."""
+def _nested_values(record: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values within objects, or lists of objects, with names such as 'data.text' and 'labels.0.name'."""
     for key, value in record.items():
         yield f"{prefix}{key}", value
+        if isinstance(value, list) and all(isinstance(part, dict) for part in value):
+            value = dict(enumerate(value))
         if isinstance(value, dict):
             yield from _nested_values(value, f"{prefix}{key}.")

@@ -151,8 +151,9 @@ def test_files_are_read_as_people_have_them(read: Callable[..., Dataset], conten
 
 
 def test_nested_columns_are_named_with_dots(read: Callable[..., Dataset]) -> None:
-    rows = [{"data": {"text": f"text {n}"}, "label": n % 2} for n in range(4)]
-    data = read("".join(f"{json.dumps(row)}\n" for row in rows), "rows.jsonl", text="data.text")
+    rows = [{"data": {"text": f"text {n}"}, "notes": [{"label": n % 2}]} for n in range(4)]
+    data = read("".join(f"{json.dumps(row)}\n" for row in rows), "rows.jsonl", text="data.text", label="notes.0.label")
+    assert data.labels == (0, 1, 0, 1)
     assert data.inputs == ("text 0", "text 1", "text 2", "text 3")
     with pytest.raises(DataError, match="no column 'data.txt'; did you mean data.text"):
         read(json.dumps(rows), "rows.json", text="data.txt")

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import fields
 from pathlib import Path
 from sys import intern
@@ -164,7 +164,11 @@ class Store:
 
     def spec(self) -> dict[str, Any]:
         """Return the spec as plain JSON values with all defaults filled in."""
-        spec: dict[str, Any] = json.loads(self._get("spec") or "{}")
+        spec: Any = None
+        with suppress(ValueError):
+            spec = json.loads(self._get("spec") or "{}")
+        if not isinstance(spec, dict):
+            raise damage_error(self.path, "its spec is not that of a run")
         return spec
 
     def experiment(self) -> Experiment:

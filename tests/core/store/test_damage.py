@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from peekbench.errors import StoreError
+import peekbench
+from peekbench.errors import PeekbenchError, StoreError
 from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
 from peekbench.records.runs import TrialFinished
@@ -79,6 +80,15 @@ def test_a_lost_index_entry_is_refused(path: Path, make_spec: MakeSpec) -> None:
         with pytest.raises(StoreError, match=r"the file is damaged\. It was not modified\. Restore a copy"):
             access()
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("spec", ["{}", "[1]", "nothing", '{"name": 1}'])
+def test_a_store_without_the_spec_of_a_run_is_refused(path: Path, spec: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE run SET value = ? WHERE key = 'spec'", (spec,))
+    for read in (report_of_run, peekbench.analyze):
+        with pytest.raises(PeekbenchError, match=r"spec .*is (not that of a run|invalid)"):
+            read(path)
 
 
 @pytest.mark.slow
