@@ -228,6 +228,22 @@ def test_other_paths_are_refused(name: str, content: bytes | None, message: str,
         load_results(tmp_path / name.partition("/")[0])
 
 
+@pytest.mark.parametrize(
+    ("content", "tool"),
+    [
+        ({"config_general": {"lighteval_sha": "?"}, "results": {}}, "lighteval"),
+        ({"dataset_revision": "abc", "task_name": "Banking77"}, "MTEB"),
+        ([{"name": {"name": "exact_match"}, "mean": 0.5}], "HELM"),
+        ([{"instance_id": "id1", "stats": []}], "HELM"),
+        ({"schema_version": "0.3.0", "evaluation_id": "a/b", "model_info": {}}, "Every Eval Ever"),
+    ],
+)
+def test_files_of_other_tools_are_named(content: Any, tool: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    with pytest.raises(ResultsError, match=f"a.json is a file of {tool}, .*; export a CSV file"):
+        pb.analyze(tmp_path / "a.json")
+
+
 def make_tree(root: Path) -> None:
     for model, task, scores in (("bert", "x", [0.5, 0.7]), ("bert", "y", [0.4, 0.6]), ("gpt2", "x", [0.3, 0.2])):
         folder = root / "few_shot" / "m100" / "n10" / model / task
