@@ -132,7 +132,10 @@ def report_of_run(
             "identifier": identifier,
             "spec": canonical(spec),
             "data": tasks,
-            "sessions": run_facts.describe_sessions(sessions, sizes, hosts),
+            "sessions": [
+                {**session, "trials": size, "hosts": [host for host in hosts if host["session"] == number]}
+                for number, (session, size) in enumerate(zip(sessions, sizes, strict=True))
+            ],
             "repeats": [
                 {"method": trial.method, **trial.draw._asdict(), **asdict(repeat)} for trial, repeat in repeats
             ],

@@ -92,19 +92,6 @@ def check_results(results: pd.DataFrame) -> tuple[Analysis, ...]:
     return (ask(find_analysis("check"), results),)
 
 
-def describe_sessions(
-    sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int], hosts: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return all sessions with their numbers of trials and their machines, for the JSON report."""
-    described = []
-    for number, (session, size) in enumerate(zip(sessions, sizes, strict=True)):
-        own = [{**host} for host in hosts if host["session"] == number]
-        for host in own:
-            del host["session"]
-        described.append({**session, "trials": size, "hosts": own})
-    return described
-
-
 def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Iterator[str]:
     """Yield a warning for each method plugin whose code changed between trials.
 
