@@ -15,7 +15,7 @@ from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, In
 mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")
 pytest.importorskip("arviz_stats", reason="the extra 'figures' is not installed")
 
-from example_figures import POINTS, curves, each_kind, each_large  # noqa: E402
+from example_figures import POINTS, each_kind, each_large  # noqa: E402
 
 from peekbench_figures.drawing import lay_out  # noqa: E402
 from peekbench_figures.style import matplotlib_settings  # noqa: E402
@@ -101,23 +101,6 @@ def test_a_violin_contains_its_values_and_tapers_off_at_both_ends() -> None:
     assert thickness[np.abs(x - 2.5).argmin()] > 0.9 * thickness.max()
 
 
-def test_fewer_than_ten_values_are_dots() -> None:
-    with drawn(
-        Violins("v", Axis("a"), (("", (Sample("x", tuple(0.01 * number for number in range(9))),)),))
-    ) as picture:
-        assert not [patch for patch in picture.axes[0].patches if len(patch.get_path().vertices) > 20]
-        assert max(len(line.get_xdata()) for line in picture.axes[0].lines) == 9
-
-
-def test_an_average_is_a_diamond_as_wide_as_its_interval() -> None:
-    average = Interval("average", 0.01, -0.02, 0.03, is_average=True)
-    with drawn(Forest("f", (("", (average,)),))) as picture:
-        (diamond,) = (patch for patch in picture.axes[0].patches if len(patch.get_path().vertices) == 5)
-        x, y = diamond.get_path().vertices[:4].T
-    assert x == pytest.approx([-2, 1, 3, 1])
-    assert y[0] == y[2] and y[1] < y[0] < y[3]
-
-
 def test_a_density_shows_mean_central_interval_and_mark() -> None:
     values = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
     with drawn(Densities("d", Axis("a"), (("", (Sample("x", values, mark=0.01),)),), 0.5)) as picture:
@@ -125,19 +108,6 @@ def test_a_density_shows_mean_central_interval_and_mark() -> None:
     assert [2.5] in lines  # the mean
     assert [1.25, 3.75] in lines  # the middle half
     assert [1.0] in lines  # the mark
-
-
-@pytest.mark.parametrize(("number", "across"), [(1, 1), (4, 4), (5, 3), (8, 4)])
-def test_each_column_of_panels_names_the_horizontal_axis(number: int, across: int) -> None:
-    figure = curves(["line"], [f"panel {panel}" for panel in range(number)])
-    with drawn(figure) as picture:
-        positions = [axes.get_position() for axes in picture.axes]
-        names = [text.get_position() for text in picture.texts if text.get_text().startswith("subsamples")]
-    lowest = {round((place.x0 + place.x1) / 2, 3): place.y0 for place in reversed(positions)}
-    lowest |= {round((place.x0 + place.x1) / 2, 3): place.y0 for place in positions}
-    assert len(lowest) == across
-    assert sorted(round(x, 3) for x, _ in names) == sorted(lowest)
-    assert all(0 < lowest[round(x, 3)] - y < 0.2 for x, y in names)
 
 
 def test_a_logarithmic_axis_of_many_points_is_labeled_at_both_ends() -> None:

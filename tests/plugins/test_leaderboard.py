@@ -89,21 +89,6 @@ def test_few_subsamples_cannot_split_methods(shift: int) -> None:
     assert {row["tie"] for row in find_rows(rank(few), "Leaderboard")} == {"a"}
 
 
-@pytest.mark.simulation
-def test_equal_methods_seldom_differ() -> None:
-    """The error rate applies to all pairs together."""
-    rng = np.random.default_rng(5)
-    alarms = 0
-    for _ in range(40):
-        results = simulate_methods({f"m{number}": 0.0 for number in range(6)}, subsamples=8)
-        shuffled = results["score"].to_numpy().copy()
-        is_extra = (results["arm"] == "extra").to_numpy()
-        shuffled[is_extra] += rng.normal(0, 0.02, is_extra.sum())
-        ranked = find_rows(rank(results.assign(score=shuffled)), "Leaderboard")
-        alarms += len({row["tie"] for row in ranked}) > 1
-    assert alarms <= 5
-
-
 @dataclass(frozen=True)
 class AnswersOfSeeds:
     """Answers of two equally good methods to texts that all of their seeds test, in another order for each seed."""

@@ -17,8 +17,8 @@ from scipy.stats import t
 from peekbench.errors import SpecError
 from peekbench.records import Analysis, DesignPoint, Looks, PlannedDesign
 from peekbench.results import default_region, load_results, tidy
-from peekbench_stats import levels_at
-from peekbench_summary.biased_rule import Bias, Evidence, Levels, LookLevels, Region, conclude
+from peekbench_stats import level_at, levels_at
+from peekbench_summary.biased_rule import ONE_LOOK, Bias, Evidence, Levels, LookLevels, Region, conclude
 from peekbench_summary.forecast import TYPICAL, Noise, Walk, forecast, minimum_detectable
 from peekbench_summary.power import Power
 from peekbench_testing import check_entry
@@ -60,7 +60,7 @@ def test_expectations_are_those_of_the_rule_for_verdicts(bias: float) -> None:
     for trials in rng.normal(bias, 0.015, size=(200, 2, 100)):
         for number, size in enumerate(walk.sizes, start=1):
             so_far = Looks(True, looks.method, looks.fractions[:number], 100)
-            of_look = LookLevels(lambda alpha, so_far=so_far: float(levels_at(so_far, alpha)[-1]), lambda _: float)
+            of_look = LookLevels(level_at(so_far), ONE_LOOK.later)
             (evidence,) = Evidence.of_family([Bias(trials[:, :size].tolist(), Region(0.005), levels=of_look)], 0.05)
             decision = conclude(evidence, Levels(0.05, 0.05)).decision
             if decision != "inconclusive" or size == 100:

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from peekbench.cli.app import app
 from peekbench.results import independent_units, tidy
-from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench_summary.biased_rule import Bias, Region
 from peekbench_summary.families import judge_family
 
@@ -72,16 +71,6 @@ def test_shared_seeds_rarely_give_wrong_verdicts() -> None:
     assert np.mean(wrong_as_run) > 0.15
 
 
-def test_equal_trials_of_shared_seeds_count_once() -> None:
-    table = make_table(0.0)
-    table = table.assign(test=table["extra"])
-    ends = []
-    for independent in (False, True):
-        (verdict,) = run_analysis("summary", tidied(table, independent_tasks=independent)).verdicts
-        ends.append(verdict.estimate.high)
-    assert ends == pytest.approx([1 - 0.04 ** (1 / SEEDS), 1 - 0.04 ** (1 / (SEEDS * TASKS))])
-
-
 def test_other_tasks_have_the_covariance_of_shared_seeds() -> None:
     table = make_table(0.5)
     (row,) = find_rows(run_analysis("summary", tidied(table)), "Boost and bias over these tasks")
@@ -93,16 +82,6 @@ def test_other_tasks_have_the_covariance_of_shared_seeds() -> None:
     (other,) = find_rows(run_analysis("summary", tidied(table)), "Would other tasks like these")
     assert other["p, sign flips"] is None
     assert 0 < other["p, paired t test"] < 0.05
-
-
-def test_comparisons_are_paired_by_shared_seeds() -> None:
-    first, second = make_table(0.5, bias=0.0), make_table(0.5, bias=0.0, seed=1)
-    methods = tidied(pd.concat([first.assign(method="a"), second.assign(method="b")]))
-    intervals = []
-    for results in (methods, methods.assign(independent_tasks="yes")):
-        (row,) = find_rows(analyze(results, AnalysisOptions(["summary.selection"])).analyses[0], "Winner's curse")
-        intervals.append(row["inflation, high"] - row["inflation, low"])
-    assert intervals[0] != pytest.approx(intervals[1], rel=0.01)
 
 
 def test_permutations_flip_a_seed_in_all_tasks() -> None:

@@ -152,15 +152,6 @@ def test_regions_in_log_odds_are_converted_to_points() -> None:
         summarize(tidy(frames[0], "made"), region=1.0)
 
 
-def test_scores_other_than_accuracies_are_not_in_points() -> None:
-    table = pd.DataFrame({"task": ["a"] * 4, "extra": [0.1, -0.2, 0.3, 0.2], "test": [0.3, 0.1, 0.5, 0.3]})
-    analysis = summarize(tidy(table, "r2"))
-    assert "points" not in state(analysis.verdicts[0])
-    units = {column.unit for table in analysis.tables for column in table.columns}
-    assert not units & {"difference", "spread", "fraction"}
-    assert "change" in units
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("use", ["summary", "summary.texts"])
 def test_contract(use: str) -> None:

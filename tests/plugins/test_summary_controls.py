@@ -16,7 +16,6 @@ from peekbench.records import Control, Forest
 from peekbench.records.verdicts import ControlOutcome
 from peekbench.report import state
 from peekbench.report.render.sentences import OUTCOMES, warn_of_controls
-from peekbench.results import tidy
 from peekbench_summary.biased_rule import control_outcome
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
@@ -87,17 +86,6 @@ def test_a_control_passes_if_its_interval_shows_the_known_bias(
     verdict = replace(judge(tasks), control=control)
     assert control_outcome(verdict) == outcome
     assert state(replace(verdict, decision=outcome)).endswith(OUTCOMES[control, outcome])
-
-
-def test_a_boost_of_zero_has_no_interval_and_all_minus_extra_is_no_effect() -> None:
-    scores = pd.DataFrame({"base": 0.9, "extra": 0.9, "test": [0.91, 0.92, 0.93], "all": 0.95, "num_test": 100})
-    tables = [scores.assign(task="a", method="mine"), scores.assign(task="a", method="leak", control="positive")]
-    analysis = summarize(tidy(pd.concat(tables), "folds"))
-    (row,) = find_rows(analysis, "Controls")
-    assert (row["boost"], row["boost, low"]) == (0, None)
-    (_, mine), (_, leak) = ((row["method"], row) for row in find_rows(analysis, BY_TASK))
-    assert mine["all"] == leak["all"] == pytest.approx(0.95)
-    assert not any("all - extra" in column.name for table in analysis.tables for column in table.columns)
 
 
 def test_a_negative_control_without_any_difference_has_no_interval_by_task(simulate: Simulate) -> None:

@@ -12,7 +12,7 @@ import pytest
 from analysis_tables import find_rows, run_analysis
 
 from peekbench import Analysis
-from peekbench.records import Curves, Figure, Forest, Violins
+from peekbench.records import Curves, Figure, Forest
 from peekbench.results import paired_scores, tidy
 
 Simulate: TypeAlias = Callable[..., Any]
@@ -37,19 +37,6 @@ def test_forest_holds_every_task_and_the_average(simulate: Simulate) -> None:
 def find_figures(analysis: Analysis, title: str) -> list[Figure]:
     """Return the figures whose title begins with a text."""
     return [figure for figure in analysis.figures if figure.title.startswith(title)]
-
-
-def test_violins_hold_every_difference(simulate: Simulate) -> None:
-    results = simulate(0.03)
-    (bias,), (boost,) = (find_figures(summarize(results), title) for title in ("Bias of single", "Boost of single"))
-    assert isinstance(bias, Violins) and isinstance(boost, Violins)
-    ((heading, samples),) = bias.columns
-    assert heading == "method"
-    assert [sample.label for sample in samples] == [f"task{number}" for number in range(5)]
-    wide = results.pivot(index=["task", "subsample"], columns="arm", values="score")
-    expected = (wide["test"] - wide["extra"]).loc["task0"]
-    assert samples[0].values == pytest.approx(sorted(expected), abs=1e-5)
-    assert (bias.axis.region, boost.axis.region) == (0.0, 0.0)  # the region applies to averages
 
 
 def test_progress_ends_with_the_overall_estimate(simulate: Simulate) -> None:

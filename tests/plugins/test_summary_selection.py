@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -15,18 +14,15 @@ from analysis_tables import table_rows
 from scipy.stats import binom
 
 from peekbench import Analysis
-from peekbench.errors import SpecError
-from peekbench.execution.runner import run
 from peekbench.records import Answers, FloatArray
 from peekbench.results import tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
-from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench_summary import Selection
 from peekbench_summary.selection import Choices, analyze_selection
 from peekbench_testing import check_entry
 
 if TYPE_CHECKING:
-    from peekbench.spec.experiment import ExperimentSpec
+    pass
 
 ACCURACY = 0.7
 NUM_TEXTS = 100
@@ -118,22 +114,6 @@ def test_inflation_of_seeds_on_the_same_texts_has_the_luck_of_texts_and_seeds() 
     assert np.mean([row["inflation, low"] <= truth <= row["inflation, high"] for row in found]) >= 0.9
 
 
-@pytest.mark.simulation
-@pytest.mark.parametrize("by_texts", [True, False], ids=["texts", "subsamples"])
-def test_intervals_cover_the_expected_inflation(by_texts: bool) -> None:
-    """At least 90% of 300 intervals of 8 subsamples contain it, at a level of 95%, and their centers are unbiased."""
-    rng = np.random.default_rng(1)
-    num_texts = 60
-    truth = expected_inflation(5, num_texts // 2 if by_texts else num_texts)
-    rows = [
-        inflation(simulate_answers(rng, [ACCURACY] * 5, subsamples=8, num_texts=num_texts), by_texts=by_texts)[-1]
-        for _ in range(300)
-    ]
-    assert np.mean([row["inflation, low"] <= truth <= row["inflation, high"] for row in rows]) >= 0.9
-    means = np.array([row["inflation"] for row in rows])
-    assert abs(means.mean() - truth) < 3 * means.std() / math.sqrt(len(means))
-
-
 def test_subsets_are_averaged_exactly() -> None:
     """All subsets are counted, and equal scores are chosen with equal probabilities."""
     rng = np.random.default_rng(3)
@@ -147,44 +127,9 @@ def test_subsets_are_averaged_exactly() -> None:
         assert Choices(chosen, loss).inflation_of_best(size) == pytest.approx(np.mean(expected))
 
 
-def test_a_run_is_analyzed_by_its_texts(make_spec: Callable[..., ExperimentSpec]) -> None:
-    methods = ["toy.vote", {"use": "toy.vote", "name": "again"}, "toy.constant"]
-    store = run(make_spec(methods=methods, design={"num_train": 12, "num_test": 30, "num_subsamples": 3})).store
-    (analysis,) = analyze(store, AnalysisOptions([USE])).analyses
-    assert [(row["K"], row["texts"], row["subsamples"]) for row in table_rows(analysis.tables[0])] == [
-        (2, 30, 6),
-        (3, 30, 6),
-    ]
-
-
 def analyze_table(rows: Sequence[tuple[Any, ...]], columns: str) -> Analysis:
     (analysis,) = analyze(pd.DataFrame(rows, columns=columns.split()), AnalysisOptions([USE])).analyses
     return analysis
-
-
-def test_tables_without_arms_are_read() -> None:
-    rng = np.random.default_rng(4)
-    seeds = [(f"m{k}", "news", seed, rng.normal(0.3, 0.1)) for k in range(3) for seed in range(5)]
-    analysis = analyze_table(seeds, "model task seed r2")
-    assert [column.unit for column in analysis.tables[0].columns][1] == "change"
-    texts = [(f"m{k}", task, text, rng.integers(2)) for k in range(3) for task in "ab" for text in range(80)]
-    rows = table_rows(analyze_table(texts, "model task text score").tables[0])
-    assert [(row["texts"], row["tasks"], row["inflation, low"]) for row in rows] == [(40, 2, None)] * 2
-    assert all(row["inflation"] > 0 for row in rows)
-
-
-def test_what_cannot_be_analyzed_is_explained() -> None:
-    alone = analyze_table([("a", "news", seed, 0.5 + seed / 10) for seed in range(3)], "method task seed score")
-    assert alone.tables == ()
-    assert "at least two configurations" in alone.warnings[0]
-    single = analyze_table([("a", "news", 0.5), ("b", "news", 0.6)], "method task score")
-    assert "needs two or more subsamples" in single.warnings[0]
-    partial = [("a", "news", 0, 0.5), ("a", "news", 1, 0.6), ("a", "news", 2, 0.6)]
-    partial += [("b", "news", 0, 0.4), ("b", "news", 1, 0.7)]
-    assert "left out 1 subsample" in analyze_table(partial, "method task seed score").warnings[0]
-    answers = simulate_answers(np.random.default_rng(6), [0.5, 0.5], subsamples=2)
-    with pytest.raises(SpecError, match=r"option arm: there are no scores of 'base'; choose one of extra, test"):
-        analyze(as_table(answers), AnalysisOptions([make_component(AnalysisSpec, USE, {"arm": "base"})]))
 
 
 @pytest.mark.slow

@@ -119,9 +119,3 @@ def test_groups_of_a_task_are_the_units(tmp_path: Path) -> None:
             assert cell == (pytest.approx(expected) if isinstance(expected, float) else expected)
     with Store.open(stores["author"]) as opened:
         assert opened.tasks()["rows"]["groups"] == 30
-
-
-def test_tables_of_scores_have_no_predictions(simulate: Callable[..., pd.DataFrame]) -> None:
-    (analysis,) = analyze(simulate(0.0, subsamples=4), AnalysisOptions(["summary.texts"])).analyses
-    assert analysis.tables == ()
-    assert "needs the answers to the same texts" in analysis.warnings[0]
