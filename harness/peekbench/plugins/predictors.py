@@ -20,6 +20,12 @@ from peekbench.records.answers import Predicted, find_answers
 from peekbench.records.data import FloatArray, Inputs, IntArray, Task
 from peekbench.records.trials import Predictor
 
+OUTPUTS = {
+    "logits": "output.logits.softmax(-1)",
+    "label_ids": "scipy.special.softmax(output.predictions, axis=-1)",
+}
+"""Probabilities of outputs of transformers, by a field that identifies the output."""
+
 MAX_SHOWN = 100  # characters of values in messages
 
 
@@ -212,6 +218,11 @@ def _read_label_lists(found: Any, task: Task, what: str, known: _Numbers) -> Flo
 
 def _as_array(found: Any) -> Any:
     """Return tensors and sparse matrices as arrays, and other values unchanged."""
+    for field, remedy in OUTPUTS.items():
+        if hasattr(found, field):
+            raise ContractError(
+                f"a {type(found).__name__} of transformers has logits, not probabilities; return {remedy}"
+            )
     if hasattr(found, "detach"):
         found = found.detach().cpu()
         if str(found.dtype) == "torch.bfloat16":  # numpy has no such type

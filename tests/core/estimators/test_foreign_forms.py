@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -148,3 +149,5 @@ def test_outputs_of_torch_are_right() -> None:
         assert base_score(method(form)) == base_score(method("numpy"))
     with pytest.raises(PluginError, match=r"logits.float\(\).softmax\(-1\)"):
         base_score(method("bfloat16"))
+    with pytest.raises(PluginError, match=r"return scipy.special.softmax\(output.predictions, axis=-1\)"):
+        base_score(lambda unlabeled, train: lambda rows: SimpleNamespace(predictions=rows, label_ids=None))
