@@ -17,6 +17,7 @@ from scipy.stats import ttest_ind
 
 from peekbench.records import Answers
 from peekbench.results import Configuration, tidy
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench_summary.estimates import estimate_change
 from peekbench_summary.leaderboard import find_differences, tie_letters
 
@@ -134,6 +135,23 @@ def test_ties_account_for_texts_that_all_trials_test(first: int) -> None:
         for_these_texts += len(find_differences([replace(method, fixed_texts=None) for method in methods], 0.95).pairs)
     assert for_these_texts >= 25
     assert for_other_texts <= 7
+
+
+def test_a_table_of_texts_says_that_ties_are_for_other_texts() -> None:
+    methods = AnswersOfSeeds.draw(np.random.default_rng(7), first=0, seeds=6).by_method
+    rows = [
+        {"task": "news", "method": method, "seed": seed, "text": text, "base": 0, "extra": correct, "test": correct}
+        for method, answers in methods.items()
+        for seed in range(6)
+        for text, correct in zip(answers.rows[seed], answers.scores["extra"][seed], strict=True)
+    ]
+    (analysis,) = analyze(pd.DataFrame(rows), AnalysisOptions(["summary.leaderboard"])).analyses
+    (table,) = analysis.tables
+    assert "Ties and the interval of the boost account for other texts" in table.note
+    (row, _) = table_rows(table)
+    texts = methods[row["method"]].scores["extra"]
+    least = 1.96 * (texts.mean(axis=0).std() / np.sqrt(texts.shape[1]))
+    assert row["boost, high"] - row["boost"] > 0.9 * least
 
 
 def test_methods_share_a_letter_if_and_only_if_they_do_not_differ() -> None:
