@@ -29,7 +29,7 @@ MAX_EFFECTS = 10_000_000  # rows times draws whose effects are drawn together, t
 NUM_WEIGHTS = 1000  # draws whose importance weights are computed
 NUM_REPLICATES = 200
 USE_CALIBRATED = "counts vary more or less than the binomial model allows; use the preset calibrated"
-USE_MCMC = "the approximation is poor here; use engine: mcmc"
+USE_BAMBI = "the approximation is poor here; use engine: bambi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ def fit_counts(arms: PairedArms, options: Hierarchical) -> Posterior:
         parts=(draw(mode, points[start : start + size], rng) for start in range(0, num_draws, size)),
         sds={name: sds[None, :, number] for number, name in enumerate(SPREADS[options.preset])},
         checks=(
-            Check("Newton's method converged", float(mode.converged), "1", mode.converged, USE_MCMC),
-            check_weights(log_importance_weights(rows, mode, weighted), USE_MCMC),
+            Check("Newton's method converged", float(mode.converged), "1", mode.converged, USE_BAMBI),
+            check_weights(log_importance_weights(rows, mode, weighted), USE_BAMBI),
         ),
     )
     return predict_posterior(arms, rows, effects, seed=options.seed)

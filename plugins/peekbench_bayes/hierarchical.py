@@ -50,7 +50,7 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     ------
     SpecError
         If options contradict each other, the results lack the score, the region of accuracies exceeds 20 points, or
-        the engine mcmc is not installed.
+        the engine bambi is not installed.
     """
     options = resolve_options(results, options)
     results = select_score(results, options.score, "bayes.hierarchical")
@@ -81,16 +81,16 @@ def _fit(arms: PairedArms, options: Hierarchical) -> Posterior:
         return (fit_differences if options.preset == "calibrated" else fit_counts)(arms, options)
     if options.preset == "calibrated":
         raise SpecError(
-            "engine mcmc: it fits only the presets paper and random_slopes; choose one of them, or remove engine"
+            "engine bambi: bambi fits only the presets paper and random_slopes; choose one of them, or remove engine"
         )
-    missing = [name for name in ("arviz", "nutpie", "pymc") if find_spec(name) is None]
+    missing = [name for name in ("arviz", "bambi", "nutpie", "pymc") if find_spec(name) is None]
     if missing:
         raise SpecError(
-            f"engine mcmc: {', '.join(missing)} not installed; pip install 'peekbench[mcmc]', or use engine: fast"
+            f"engine bambi: {', '.join(missing)} not installed; pip install 'peekbench[bambi]', or use engine: fast"
         )
-    from peekbench_bayes.mcmc import fit_with_mcmc  # noqa: PLC0415 - imports libraries of an optional extra
+    from peekbench_bayes.mcmc import fit_with_bambi  # noqa: PLC0415 - imports libraries of an optional extra
 
-    return fit_with_mcmc(arms, options)
+    return fit_with_bambi(arms, options)
 
 
 def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, units: ScoreUnits) -> Table:

@@ -97,9 +97,12 @@ class OfPreset(OfScore):
 class Hierarchical(OfPreset):
     """Options of `bayes.hierarchical`."""
 
-    engine: Literal["fast", "mcmc"] = "fast"
-    """fast: a Gibbs sampler for calibrated, nested Laplace for the other presets. mcmc: NUTS, for paper and
-    random_slopes; requires peekbench[mcmc]."""
+    engine: Literal["fast", "bambi"] = "fast"
+    """fast: a Gibbs sampler for calibrated, nested Laplace for the other presets. bambi: MCMC, for paper and
+    random_slopes; requires peekbench[bambi]."""
+    sampler: Literal["nutpie", "bambi"] = "nutpie"
+    """Sampler of the engine bambi. nutpie: bambi's model with hierarchically centered effects, which mixes better.
+    bambi: the model as bambi writes it, sampled by PyMC; slow."""
     effects: tuple[Effect, ...] = Field(default=("bias", "boost"), min_length=1)
     """Effects to fit; boost is skipped if the results have no base arm."""
     level: float = Field(default=0.89, gt=0, lt=1)

@@ -18,7 +18,7 @@ from peekbench.cli.app import GROUPS, app
 from peekbench.plugins import registry
 
 HEAVY = {
-    "arviz", "arviz_stats", "bitsandbytes", "datasets", "gensim", "huggingface_hub", "jinja2",
+    "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "gensim", "huggingface_hub", "jinja2",
     "matplotlib", "mlflow", "nutpie", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn", "torch",
     "trackio", "transformers", "wandb",
 }  # fmt: skip

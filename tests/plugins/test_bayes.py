@@ -176,8 +176,8 @@ def test_other_scores_can_be_analyzed(simulate: Simulate) -> None:
 
 
 def test_contradictory_options_are_errors(simulate: Simulate) -> None:
-    with pytest.raises(SpecError, match="engine mcmc: .* paper and random_slopes"):
-        analyze(simulate(0.0, subsamples=3), engine="mcmc")
+    with pytest.raises(SpecError, match="engine bambi: .* paper and random_slopes"):
+        analyze(simulate(0.0, subsamples=3), engine="bambi")
     no_base = simulate(0.0, subsamples=3)
     with pytest.raises(SpecError, match="effects: boost is unavailable"):
         analyze(no_base[no_base["arm"] != "base"], effects=["boost"])

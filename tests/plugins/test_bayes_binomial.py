@@ -25,8 +25,8 @@ from peekbench_bayes.posterior import summarize
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
 
-HAS_MCMC = importlib.util.find_spec("nutpie") is not None
-needs_mcmc = pytest.mark.skipif(not HAS_MCMC, reason="peekbench[mcmc] is not installed")
+HAS_BAMBI = importlib.util.find_spec("bambi") is not None and importlib.util.find_spec("nutpie") is not None
+needs_bambi = pytest.mark.skipif(not HAS_BAMBI, reason="peekbench[bambi] is not installed")
 
 
 @pytest.mark.parametrize(("preset", "slope_sd"), [("paper", 0.0), ("random_slopes", 0.1)])
@@ -118,15 +118,15 @@ def test_grid_covers_the_posterior_of_the_sds() -> None:
     assert weights[outermost].max() < 0.02
 
 
-@needs_mcmc
+@needs_bambi
 @pytest.mark.simulation
-@pytest.mark.parametrize("preset", ["paper", "random_slopes"])
-def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
-    from peekbench_bayes.mcmc import fit_with_mcmc
+@pytest.mark.parametrize(("preset", "sampler"), [("paper", "nutpie"), ("random_slopes", "nutpie"), ("paper", "bambi")])
+def test_reference_agrees_with_the_fast_engine(preset: Any, sampler: Any) -> None:
+    from peekbench_bayes.mcmc import fit_with_bambi
 
     arms = bias_arms(simulate_binomial(0.1, 0.1 if preset == "random_slopes" else 0.0, tasks=8, subsamples=8))
-    options = Hierarchical(preset=preset, draws=250)
-    fast, reference = (summarize(fit(arms, options).average, 0.89) for fit in (fit_counts, fit_with_mcmc))
+    options = Hierarchical(preset=preset, sampler=sampler, draws=250)
+    fast, reference = (summarize(fit(arms, options).average, 0.89) for fit in (fit_counts, fit_with_bambi))
     assert (fast.mean, fast.low, fast.high) == pytest.approx(
         (reference.mean, reference.low, reference.high), abs=0.2 * fast.standard_error
     )

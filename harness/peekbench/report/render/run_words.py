@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Packages whose versions readers look for first; the JSON report lists all packages.
 MAIN_PACKAGES = (
-    "numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc",
+    "numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi",
 )  # fmt: skip
 
 
