@@ -48,6 +48,7 @@ DECIMALS = range(2, 6)
 """Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
 FLOAT_ERROR = 1e-7
 """Largest error of a score in single precision."""
+MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 NAME_FITS = ", name the fits in a column 'fit' if several fits answer a text,"
 
 
@@ -125,7 +126,9 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         if texts.groups is not None:
             rows[GROUP.name] = np.tile(texts.groups, num_arms)
     if subsamples is None:
-        subsamples = number_by_content(trials, rows["score"].to_numpy().reshape(num_arms, len(trials)))
+        scores = rows["score"].to_numpy().reshape(num_arms, len(trials))
+        _refuse_copies(trials, scores, origin)
+        subsamples = number_by_content(trials, scores)
     rows["subsample"] = pd.concat([subsamples] * num_arms).array
     num_empty = int(rows["score"].isna().sum())
     rows = rows[rows["score"].notna()]
@@ -214,6 +217,17 @@ def number_by_content(trials: pd.DataFrame, scores: np.ndarray[Any, Any]) -> pd.
     ranks = pd.DataFrame({name: rank(trials[name]) for name in CONFIGURATION})
     configuration = ranks.groupby(list(CONFIGURATION)).ngroup()
     return (configuration * (position.max() + 1) + position).astype("Int64")
+
+
+def _refuse_copies(trials: pd.DataFrame, scores: np.ndarray[Any, Any], origin: str) -> None:
+    """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
+    rows = trials.assign(**{f"score {number}": column for number, column in enumerate(scores)})
+    counts = rows.groupby(list(rows.columns), dropna=False).size()
+    if len(counts) >= MIN_COPIED and counts.min() > 1:
+        raise ResultsError(
+            f"{origin}: each row occurs at least {counts.min()} times, and no column numbers the draws; delete the "
+            "copies, or add a column 'subsample' if they are different draws"
+        )
 
 
 def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:

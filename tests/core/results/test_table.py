@@ -315,6 +315,14 @@ def test_measures_that_do_not_name_their_arm_are_refused_in_rows_with_several_ar
     assert (table["majority"] == 0.3).all()  # a value of the draw, not of one arm
 
 
+def test_copies_of_all_rows_are_no_draws() -> None:
+    table = pd.DataFrame({"task": "a", "extra": [0.5, 0.6, 0.55, 0.7], "test": [0.52, 0.6, 0.57, 0.7]})
+    with pytest.raises(ResultsError, match="each row occurs at least 2 times, .*; delete the copies, or add"):
+        tidy(pd.concat([table, table]), "copies")
+    numbered = pd.concat([table, table]).assign(subsample=range(8))
+    assert len(tidy(numbered, "draws")) == 16
+
+
 @pytest.mark.parametrize("empty", ["", "-", "NA"])
 def test_empty_scores_are_missing_trials_on_request(empty: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(
