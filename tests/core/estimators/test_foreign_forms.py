@@ -151,3 +151,18 @@ def test_outputs_of_torch_are_right() -> None:
         base_score(method("bfloat16"))
     with pytest.raises(PluginError, match=r"return scipy.special.softmax\(output.predictions, axis=-1\)"):
         base_score(lambda unlabeled, train: lambda rows: SimpleNamespace(predictions=rows, label_ids=None))
+
+
+def test_streams_and_splits_of_other_names_are_read_as_the_messages_say() -> None:
+    datasets = pytest.importorskip("datasets")
+    texts = [f"{'good' if row % 2 else 'bad'} film {row}" for row in range(120)]
+    rows = [{"text": text, "label": ("neg", "pos")[row % 2]} for row, text in enumerate(texts)]
+    stream = datasets.IterableDataset.from_generator(lambda: iter(rows))
+    assert stream.features is None
+    labels = [row["label"] for row in rows]
+    assert base_score("classic.lsa", stream) == base_score("classic.lsa", (texts, labels))
+    data = datasets.Dataset.from_list(rows)
+    splits = datasets.DatasetDict({"train_clean": data.select(range(60)), "test": data.select(range(60, 120))})
+    with pytest.raises(pb.DataError, match="its splits are train_clean, test, .* give two of them as `train` and"):
+        pb.measure("classic.lsa", splits, design="official", progress=False)
+    pb.measure("classic.lsa", train=splits["train_clean"], test=splits["test"], design="official", progress=False)
