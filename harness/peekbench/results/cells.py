@@ -43,6 +43,7 @@ from peekbench.results.columns import (
 from peekbench.results.user_columns import (
     PERCENT,
     REGION,
+    SUBSAMPLE,
     ColumnRoles,
     Role,
     find_role,
@@ -87,6 +88,19 @@ def plain_table(table: pd.DataFrame, origin: str) -> pd.DataFrame:
     table = table.reset_index(drop=True).set_axis(names, axis="columns")
     is_plain = [is_numeric_dtype(dtype) or isinstance(dtype, pd.StringDtype) for dtype in table.dtypes]
     return table.astype({name: "object" for name, plain in zip(names, is_plain, strict=True) if not plain})
+
+
+def join_draws(table: pd.DataFrame, options: TableOptions) -> tuple[pd.DataFrame, TableOptions]:
+    """Join the columns that the user named as subsamples, such as seed and fold, to one that numbers all pairs."""
+    names = [name for name, to in options.columns.items() if find_role(str(to)) == SUBSAMPLE and name in table.columns]
+    if len(names) < 2:
+        return table, options
+    ranks = pd.DataFrame({name: rank(table[name]) for name in names})
+    numbers = ranks.groupby(names).ngroup().where(~table[names].map(is_missing).any(axis="columns"))
+    joined = " + ".join(names)
+    columns = {name: target for name, target in options.columns.items() if name not in names}
+    table = table.drop(columns=names).assign(**{joined: numbers})
+    return table, replace(options, columns={**columns, joined: str(SUBSAMPLE)})
 
 
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:

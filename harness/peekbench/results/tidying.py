@@ -10,7 +10,7 @@ import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
 from peekbench.records.data import Predictions, TableKeywords, TableOptions
-from peekbench.results.cells import CellReader, plain_table, rank, read_arms, read_subsamples, read_trials
+from peekbench.results.cells import CellReader, join_draws, plain_table, rank, read_arms, read_subsamples, read_trials
 from peekbench.results.columns import (
     ARM_MEASURES,
     BY_ROW,
@@ -108,7 +108,7 @@ def tidy(table: pd.DataFrame, origin: str, **options: Unpack[TableKeywords]) -> 
 
 def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyTable:
     """Return the results table of a user's table, as `tidy`, and what was done with its columns."""
-    table = plain_table(table, origin)
+    table, options = join_draws(plain_table(table, origin), options)
     roles = assign_roles(list(table.columns), origin, options)
     reader = CellReader(table, roles, origin, options)
     grade_answers(reader)

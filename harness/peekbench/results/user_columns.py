@@ -134,7 +134,7 @@ class Role(NamedTuple):
         return f"{self.column}_{self.arm}"
 
 
-ARM, TASK, SCORE = Role("arm"), Role("task"), Role("score")
+ARM, SUBSAMPLE, TASK, SCORE = Role("arm"), Role("subsample"), Role("task"), Role("score")
 METHOD, MODEL, TEXT = Role("method"), Role("model"), Role("text")
 ANSWERED = (Role(ANSWER.name), Role(LABEL.name))
 """Columns from which the score of a text is known together."""
@@ -316,9 +316,12 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Mapping[str, Role], ori
     for role, names in claims.items():
         if len(names) > 1:
             names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
+            added, remedy = TableOptions({names[0]: str(roles[names[0]])}, names[1:]), "ignore all but one"
+            if role == SUBSAMPLE:
+                added = TableOptions({name: "subsample" for name in names if name not in mapped})
+                remedy = "ignore all but one, or join them"
             raise ResultsError(
-                f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; ignore all but one",
-                added=TableOptions({names[0]: str(roles[names[0]])}, names[1:]),
+                f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}", added=added
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import re
+import shlex
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,18 @@ def test_fractions_are_refused_if_scores_are_percentages(cell: Any) -> None:
         tidy(table, "mixed", percent=True)
     signed = table.assign(extra=["71.5", "0.72%"])
     assert tidy(signed, "mixed", percent=True)["score"].min() == 0.0072
+
+
+def test_columns_of_seeds_and_folds_number_the_subsamples_together() -> None:
+    table = LONG.assign(seed=[1, 1, 1, 1, 2, 2, 2, 2], fold="f7").drop(columns="subsample")
+    with pytest.raises(ResultsError, match="'seed', 'fold' can all mean 'subsample'") as caught:
+        tidy(table, "here")
+    assert shlex.join(caught.value.arguments) == "--map seed=subsample --map fold=subsample"
+    columns = {"seed": "subsample", "fold": "subsample"}
+    mapped = tidy(table, "here", columns=columns)
+    pd.testing.assert_frame_equal(mapped.assign(subsample=mapped["subsample"] * 2 + 3), EXPECTED)
+    with pytest.raises(ResultsError, match=r"column 'seed \+ fold'"):
+        tidy(table.assign(fold=["f7", None] * 4), "here", columns=columns)
 
 
 def test_what_was_done_with_each_column_is_described() -> None:
