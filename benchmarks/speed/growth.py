@@ -27,8 +27,8 @@ import pandas as pd
 
 from peekbench.cli.app import GARBAGE_THRESHOLD
 from peekbench.data.preflight import describe_tasks
+from peekbench.execution.fit_plans import group_trials
 from peekbench.execution.observers import Observers
-from peekbench.execution.planning import group_trials
 from peekbench.execution.runner import run
 from peekbench.records.answers import Predicted
 from peekbench.records.runs import TrialFinished

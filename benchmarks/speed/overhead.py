@@ -70,7 +70,7 @@ def planning(trials: int) -> None:
 import resource, sys, time
 sys.path.append({str(TOY)!r})
 from pathlib import Path
-from peekbench.execution.planning import group_trials
+from peekbench.execution.fit_plans import group_trials
 from peekbench.spec.experiment import parse_spec
 spec = parse_spec({SPEC.format(subsamples=trials, workers=1)!r}, folder=Path.cwd())
 started = time.perf_counter()

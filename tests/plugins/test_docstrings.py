@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from peekbench.data.dataset_checks import check_dataset
+from peekbench.data.dataset_checks import check_dataset, check_sizes
 from peekbench.data.loading import hash_rows
-from peekbench.data.sizes import check_sizes
 from peekbench.errors import DataError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry

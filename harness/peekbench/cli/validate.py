@@ -12,7 +12,7 @@ from peekbench.cli.output import echo, warn
 from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_tasks, warn_of_data
 from peekbench.errors import PeekbenchError
-from peekbench.execution.planning import count_work
+from peekbench.execution.fit_plans import count_work
 from peekbench.execution.preparation import check_files, download_all
 from peekbench.formatting import pluralize
 from peekbench.spec.experiment import DEFAULT_ANALYSES

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from peekbench.data.dataset_checks import class_counts
+from peekbench.data.dataset_checks import check_sizes, class_counts
 from peekbench.data.loading import fingerprint, load_dataset, make_task
 from peekbench.data.overlap import check_copies, count_copied, count_repeated, expected_share, find_copies, name_rows
-from peekbench.data.sizes import check_sizes
 from peekbench.errors import ContractError, DataError, PluginError
 from peekbench.formatting import list_names
 from peekbench.plugins.boundary import Foreign

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from peekbench.data.sizes import check_sizes, rows_behind, rows_per_class
+from peekbench.data.dataset_checks import check_sizes, rows_behind, rows_per_class
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize
 from peekbench.records.data import BoolArray, Dataset, IntArray

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from peekbench.errors import ContractError
+from peekbench.execution.fit_plans import group_trials
 from peekbench.execution.hosts import host_name
 from peekbench.execution.observers import Observers
-from peekbench.execution.planning import group_trials
 from peekbench.execution.work import SpecWork
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.boundary import Foreign

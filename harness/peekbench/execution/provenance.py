@@ -35,18 +35,18 @@ from peekbench.errors import PeekbenchError
 from peekbench.gpus import list_gpus
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.local_code import find_modules
-from peekbench.plugins.names import Code, is_code
-from peekbench.plugins.references import find_reference, iterate_callables
-from peekbench.plugins.source_files import (
+from peekbench.plugins.local_code import (
     find_files,
     find_local_files,
+    find_modules,
     is_installed,
     locate,
     read_code,
     read_imports,
     root_of,
 )
+from peekbench.plugins.names import Code, is_code
+from peekbench.plugins.references import find_reference, iterate_callables
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.differences import Files, Identity, files_of, plugin_of
 

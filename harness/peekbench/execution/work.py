@@ -16,7 +16,7 @@ from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError
 from peekbench.execution.determinism import ONE_FIT, ProcessState, TorchWatch, one_thread_pools, seed_generators
 from peekbench.execution.fit_plans import Part, rows_of
-from peekbench.execution.fits import Fit, LoadedTask, Prediction, RunFit, run_arms
+from peekbench.execution.fits import Fit, LoadedTask, Prediction, Repeater, RunFit, plan_repeats, run_arms
 from peekbench.execution.hosts import check_code, host_name, load_expected, pack, prepare_host, unpack
 from peekbench.execution.prediction_checks import (
     as_stored,
@@ -27,7 +27,6 @@ from peekbench.execution.prediction_checks import (
     take,
     take_rows,
 )
-from peekbench.execution.repeats import Repeater, plan_repeats
 from peekbench.formatting import shorten
 from peekbench.plugins.boundary import Foreign, describe_failure
 from peekbench.plugins.names import names_code, split_name

@@ -24,10 +24,10 @@ from peekbench.plugins.entries import (
     kind_of,
 )
 from peekbench.plugins.functions import make_entry
+from peekbench.plugins.local_code import REFERENCE
 from peekbench.plugins.names import SESSION, is_code
 from peekbench.plugins.protocols import Options, is_estimator
 from peekbench.plugins.references import find_reference, iterate_callables
-from peekbench.plugins.source_files import REFERENCE
 
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""

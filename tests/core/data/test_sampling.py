@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from peekbench.data.dataset_checks import check_sizes
 from peekbench.data.sampling import Sampler, check_groups
-from peekbench.data.sizes import check_sizes
 from peekbench.errors import DataError
 from peekbench.records.data import Dataset, Split
 from peekbench.records.trials import Draw

@@ -12,7 +12,7 @@ from stored_scores import find_wrong_scores
 
 import peekbench
 from peekbench.errors import SpecError
-from peekbench.execution.planning import count_work
+from peekbench.execution.fit_plans import count_work
 from peekbench.execution.runner import run
 from peekbench.records.scores import average_scores
 from peekbench.results import load_results

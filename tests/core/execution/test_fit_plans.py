@@ -12,9 +12,8 @@ from stored_scores import find_wrong_scores
 from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler
 from peekbench.errors import SpecError
-from peekbench.execution.fit_plans import count_fits, plan_arm, rows_of
+from peekbench.execution.fit_plans import count_fits, count_work, fits_of_arms, plan_arm, rows_of
 from peekbench.execution.fits import Fit, Prediction, run_arms
-from peekbench.execution.planning import count_work, fits_of_arms
 from peekbench.execution.prediction_checks import compute_scores, take
 from peekbench.execution.runner import run
 from peekbench.records.answers import Predicted

@@ -16,8 +16,8 @@ import pytest
 from peekbench.data.loading import forget, load_dataset
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import HostError, PluginError
+from peekbench.execution.fit_plans import group_trials
 from peekbench.execution.pilot import run_pilot
-from peekbench.execution.planning import group_trials
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
 from peekbench.plugins import NODE_VARIABLE, Options, Work, registry

@@ -10,8 +10,8 @@ import pytest
 
 from peekbench.data.loading import with_sizes
 from peekbench.execution import pilot as pilot_module
+from peekbench.execution.fit_plans import planned_design
 from peekbench.execution.pilot import Pilot, count_trials, run_pilot, variance_of_bias
-from peekbench.execution.planning import planned_design
 from peekbench.records.answers import Predicted
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 from peekbench.spec.experiment import ExperimentSpec

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import peekbench as pb
-from peekbench.execution import repeats
+from peekbench.execution import fits
 from peekbench.report import report_of_run
 from peekbench.report.render.json_report import render_json
 from peekbench.store.reader import Store
@@ -78,7 +78,7 @@ def test_the_first_score_is_that_of_the_stored_predictions() -> None:
 
 
 def test_long_fits_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeats, "MAX_SECONDS", 0.0)
+    monkeypatch.setattr(fits, "MAX_SECONDS", 0.0)
     assert measure(guess(lambda size: UNSEEDED.normal(size=size))) == ([], [])
 
 

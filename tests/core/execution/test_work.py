@@ -19,8 +19,8 @@ from peekbench.data.loading import forget
 from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execution.determinism import POOL_VARIABLES
+from peekbench.execution.fit_plans import count_work, group_trials
 from peekbench.execution.pilot import run_pilot
-from peekbench.execution.planning import count_work, group_trials
 from peekbench.execution.prediction_checks import check_predictions
 from peekbench.execution.runner import run
 from peekbench.execution.work import SpecWork

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from peekbench.errors import StoreError
-from peekbench.execution.planning import count_work, planned_design
+from peekbench.execution.fit_plans import count_work, planned_design
 from peekbench.execution.runner import run
 from peekbench.results.analyze import analyze
 from peekbench.spec.compatibility import incompatible_changes

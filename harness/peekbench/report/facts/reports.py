@@ -27,8 +27,7 @@ from peekbench.records.report import (
 )
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.facts import run_facts
-from peekbench.report.facts.copied_rows import describe_copied_rows
-from peekbench.report.facts.run_facts import check_results, make_command
+from peekbench.report.facts.run_facts import check_results, describe_copied_rows, make_command
 from peekbench.report.render import run_words, tables
 from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import AnalysisOptions, Analyzed, find_analysis, read_run, run_analysis, with_region
