@@ -9,10 +9,8 @@ from typing import Annotated
 import typer
 
 from peekbench.cache import atomic_write
-from peekbench.cli.analyze import FilesOption, analyze
-from peekbench.cli.options import TableFlags, take_records
-from peekbench.cli.output import note
-from peekbench.cli.reports import Printer
+from peekbench.cli.analyze import FilesOption, Printer, analyze
+from peekbench.cli.output import TableFlags, note, take_records
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench_logs.tables import import_logs

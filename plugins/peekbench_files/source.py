@@ -11,8 +11,7 @@ from typing import Any
 
 from peekbench import DataError, Dataset, Folders
 from peekbench.data import hash_rows
-from peekbench.data.label_sets import read_indicators
-from peekbench.data.labels import HOLD_OUT
+from peekbench.data.labels import HOLD_OUT, read_indicators
 from peekbench.data.overlap import drop_copies
 from peekbench.data.rows import Columns, Reading, select_rows
 from peekbench.identity import key_of

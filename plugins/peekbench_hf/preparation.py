@@ -12,8 +12,7 @@ import numpy as np
 
 from peekbench import DataError, Dataset
 from peekbench.data import hash_rows
-from peekbench.data.label_sets import is_label_set
-from peekbench.data.labels import INTEGER, ClassNames
+from peekbench.data.labels import INTEGER, ClassNames, is_label_set
 from peekbench.data.overlap import drop_copies
 from peekbench.data.rows import TEST, TRAIN, Columns, Reading, select_rows
 from peekbench_hf.definition import HubTask

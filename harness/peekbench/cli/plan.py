@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from peekbench.api.inputs import load
-from peekbench.cli.options import SpecArgument, WorkersOption
-from peekbench.cli.output import FAILED, echo, make_console, note, warn
+from peekbench.cli.output import FAILED, SpecArgument, WorkersOption, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_tasks, warn_of_copies
 from peekbench.execution.fit_plans import count_work, fits_of_arms, planned_design
+from peekbench.execution.hosts import check_files
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
-from peekbench.execution.preparation import check_files
 from peekbench.execution.runner import store_path
 from peekbench.formatting import duration, pluralize, shorten
 from peekbench.report import render_tables

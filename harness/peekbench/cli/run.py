@@ -13,7 +13,10 @@ from typing import Annotated
 import typer
 
 from peekbench.api.inputs import check_new_store, load
-from peekbench.cli.options import (
+from peekbench.cli.analyze import FailOnOption, Printer, ReportOptions, apply_gate, parse_gate, report_run
+from peekbench.cli.output import (
+    FAILED,
+    INTERRUPTED,
     ChangedCodeOption,
     FreshOption,
     IncompleteOption,
@@ -22,10 +25,12 @@ from peekbench.cli.options import (
     SpecArgument,
     StoreOption,
     WorkersOption,
+    fail,
+    make_console,
+    note,
     take_records,
+    warn,
 )
-from peekbench.cli.output import FAILED, INTERRUPTED, fail, make_console, note, warn
-from peekbench.cli.reports import FailOnOption, Printer, ReportOptions, apply_gate, parse_gate, report_run
 from peekbench.errors import DataError
 from peekbench.execution.driver import FIRST_TRIALS
 from peekbench.execution.observers import Observers

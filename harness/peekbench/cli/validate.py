@@ -13,7 +13,7 @@ from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_tasks, warn_of_data
 from peekbench.errors import PeekbenchError
 from peekbench.execution.fit_plans import count_work
-from peekbench.execution.preparation import check_files, download_all
+from peekbench.execution.hosts import check_files, download_all
 from peekbench.formatting import pluralize
 from peekbench.spec.experiment import DEFAULT_ANALYSES
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from peekbench.data.label_sets import is_label_set, read_indicators
-from peekbench.data.labels import ClassNames
+from peekbench.data.labels import ClassNames, is_label_set, read_indicators
 from peekbench.data.loading import fingerprint, hash_rows
 from peekbench.data.overlap import drop_copies, take_rows
 from peekbench.data.rows import TEST, TRAIN, Columns, Reading, select_rows

@@ -11,16 +11,20 @@ from numbers import Real
 from reprlib import repr as short_repr
 from typing import Any, TypeAlias, get_args
 
-from peekbench.data.label_sets import LabelSet, is_label_set, name_label_sets, read_label_set, refuse_written_list
 from peekbench.data.labels import (
     SEPARATORS,
     ClassNames,
+    LabelSet,
     find_missing,
+    is_label_set,
     name_classes,
+    name_label_sets,
+    read_label_set,
     read_reference,
     refuse_hidden,
     refuse_joined,
     refuse_missing,
+    refuse_written_list,
     split_labels,
 )
 from peekbench.errors import DataError

@@ -10,6 +10,9 @@ come from the back in turn for each of them. Unlabeled texts that all fits share
 With folds, the test set is the whole official test split, in another order in each subsample. Private extra texts, if
 there are any, are a second set, from which texts take the places of a fold.
 
+Every random number of a run comes from the seed of the spec and the names of what it is for. A seed never depends on
+the order of work, so any executor and any number of workers give the same numbers.
+
 If a task has official splits, the front has only rows of its train split, and the back only rows of its test split.
 
 If rows have groups, the groups are permuted, and the rows of each follow each other in a random order. Groups with a
@@ -19,6 +22,7 @@ earlier groups only, so the sets remain exchangeable. A set uses as many rows of
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
@@ -35,9 +39,30 @@ from peekbench.errors import DataError
 from peekbench.formatting import pluralize
 from peekbench.records.data import BoolArray, Dataset, IntArray
 from peekbench.records.trials import Draw, Subsample
-from peekbench.seeds import seed_of_subsample
 from peekbench.spec.arms import split
 from peekbench.spec.design import Design
+
+
+def derive_seed(*parts: object, bits: int = 32) -> int:
+    """Hash values to a seed below 2**bits that is the same on every machine and in every process.
+
+    Examples
+    --------
+    >>> derive_seed(7, "news", 0) == derive_seed(7, "news", 0) != derive_seed(7, "news", 1)
+    True
+    """
+    text = "\x1f".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[: bits // 8], "big")
+
+
+def seed_of_subsample(seed: int, task: str, subsample: int) -> int:
+    """Return the seed that shuffles a task's rows: all methods and sizes share their draws."""
+    return derive_seed(seed, task, subsample, bits=128)
+
+
+def seed_of_fit(seed: int, task: str, num_train: int, num_test: int, subsample: int) -> int:
+    """Return the seed of the fits of a trial: it names neither method nor arm, which reduces the noise of effects."""
+    return derive_seed(seed, "fit", task, num_train, num_test, subsample)
 
 
 def group_codes(dataset: Dataset) -> IntArray:

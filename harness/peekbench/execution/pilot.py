@@ -14,7 +14,7 @@ import numpy as np
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.driver import execute
-from peekbench.execution.preparation import prefetch_methods
+from peekbench.execution.hosts import prefetch_methods
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.work_protocols import Outcome

@@ -32,7 +32,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from peekbench.errors import PeekbenchError
-from peekbench.gpus import list_gpus
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.local_code import (
@@ -47,6 +46,7 @@ from peekbench.plugins.local_code import (
 )
 from peekbench.plugins.names import Code, is_code
 from peekbench.plugins.references import find_reference, iterate_callables
+from peekbench.plugins.work_protocols import list_gpus
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.differences import Files, Identity, files_of, plugin_of
 

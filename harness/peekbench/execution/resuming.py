@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from peekbench.errors import StoreError
-from peekbench.execution.preparation import prefetch_methods
+from peekbench.execution.hosts import prefetch_methods
 from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.names import SESSION

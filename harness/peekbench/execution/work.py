@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from peekbench.data.loading import load_dataset, make_task, remember
-from peekbench.data.sampling import Sampler
+from peekbench.data.sampling import Sampler, seed_of_fit
 from peekbench.errors import ContractError
 from peekbench.execution.determinism import ONE_FIT, ProcessState, TorchWatch, one_thread_pools, seed_generators
 from peekbench.execution.fit_plans import Part, rows_of
@@ -49,7 +49,6 @@ from peekbench.records.trials import (
     TrialResult,
     WorkItem,
 )
-from peekbench.seeds import seed_of_fit
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.differences import NOTHING_KNOWN, Identity

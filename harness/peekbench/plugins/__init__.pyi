@@ -1,6 +1,3 @@
-from peekbench.gpus import Gpu as Gpu
-from peekbench.gpus import list_gpus as list_gpus
-
 from .entries import AnalyzerEntry as AnalyzerEntry
 from .entries import AnalyzerRole as AnalyzerRole
 from .entries import DataSourceEntry as DataSourceEntry
@@ -21,5 +18,7 @@ from .work_protocols import GPU_FRACTION_VARIABLE as GPU_FRACTION_VARIABLE
 from .work_protocols import NODE_VARIABLE as NODE_VARIABLE
 from .work_protocols import THREADS_VARIABLE as THREADS_VARIABLE
 from .work_protocols import Event as Event
+from .work_protocols import Gpu as Gpu
 from .work_protocols import Outcome as Outcome
 from .work_protocols import Work as Work
+from .work_protocols import list_gpus as list_gpus

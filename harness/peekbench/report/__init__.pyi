@@ -3,7 +3,7 @@ from .facts.reports import report_of_table as report_of_table
 from .facts.several_runs import report_of_comparison as report_of_comparison
 from .render.files import write_report as write_report
 from .render.pictures import alt_text as alt_text
+from .render.run_words import copy_tables as copy_tables
 from .render.sentences import state as state
-from .render.tables import copy_tables as copy_tables
 from .render.terminal import render_tables as render_tables
 from .render.terminal import render_text as render_text

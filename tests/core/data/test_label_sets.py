@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peekbench.data.label_sets import (
+from peekbench.data.labels import (
     name_label_sets,
     read_indicators,
     read_label_set,

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from peekbench.data.dataset_checks import check_sizes
-from peekbench.data.sampling import Sampler, check_groups
+from peekbench.data.sampling import Sampler, check_groups, derive_seed
 from peekbench.errors import DataError
 from peekbench.records.data import Dataset, Split
 from peekbench.records.trials import Draw
-from peekbench.seeds import derive_seed
 from peekbench.spec.design import OFFICIAL, Design
 
 SHARES = (0.55, 0.3, 0.1, 0.05)

@@ -10,7 +10,7 @@ import pytest
 from stored_scores import find_wrong_scores
 
 from peekbench.data.loading import load_dataset, make_task
-from peekbench.data.sampling import Sampler
+from peekbench.data.sampling import Sampler, seed_of_fit
 from peekbench.errors import SpecError
 from peekbench.execution.fit_plans import count_fits, count_work, fits_of_arms, plan_arm, rows_of
 from peekbench.execution.fits import Fit, Prediction, run_arms
@@ -21,7 +21,6 @@ from peekbench.records.data import Labeled
 from peekbench.records.scores import SCORES
 from peekbench.records.trials import Context, Subsample
 from peekbench.results import load_results, pair_arms
-from peekbench.seeds import seed_of_fit
 from peekbench.spec.arms import BASE, BLOCK_RULES, EXTRA, MAX_FITS, NAMED, TEST, Arm
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store

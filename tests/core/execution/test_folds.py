@@ -17,12 +17,12 @@ from sklearn.preprocessing import StandardScaler
 from stored_scores import find_wrong_scores
 
 import peekbench as pb
+from peekbench.data.sampling import seed_of_fit, seed_of_subsample
 from peekbench.errors import DataError, ResultsError, SpecError, StoreError
 from peekbench.execution.fit_plans import Part, plan_arm
 from peekbench.execution.runner import run
 from peekbench.results import tidy
 from peekbench.results.read import StoredPredictions
-from peekbench.seeds import seed_of_fit, seed_of_subsample
 from peekbench.spec.arms import ALL_TEXTS, BASE, EXTRA, TEST
 from peekbench.spec.design import OFFICIAL, Design
 from peekbench.spec.experiment import ExperimentSpec

@@ -28,7 +28,7 @@ from peekbench.records.report import (
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.facts import run_facts
 from peekbench.report.facts.run_facts import check_results, describe_copied_rows, make_command
-from peekbench.report.render import run_words, tables
+from peekbench.report.render import run_words
 from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import AnalysisOptions, Analyzed, find_analysis, read_run, run_analysis, with_region
 from peekbench.results.columns import TRIAL
@@ -111,7 +111,7 @@ def report_of_run(
     if analyses:
         command = make_command("report", [path], analyses, allow_incomplete=allow_incomplete)
         provenance["analyses"] = f"{', '.join(analyses)}; chosen for this report, instead of those of the spec"
-    methods = tables.describe_methods(spec, stored)
+    methods = run_words.describe_methods(spec, stored)
     report = Report(
         name=spec.name,
         headline=headline,
@@ -122,8 +122,8 @@ def report_of_run(
             *warn_of_design({task.name: spec.design_of(task) for task in spec.tasks}, tasks),
         ),
         tables=(
-            *tables.data_tables(tasks),
-            *tables.method_tables(methods, stored, results, metrics),
+            *run_words.data_tables(tasks),
+            *run_words.method_tables(methods, stored, results, metrics),
         ),
         failures=tuple(failures),
         provenance=provenance,
