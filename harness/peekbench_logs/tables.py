@@ -20,8 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from peekbench.errors import ResultsError
 from peekbench.formatting import list_names, pluralize, shorten, visible
 from peekbench.identity import DIFFERENCES, find_alike
-from peekbench.plugins.names import find_nearest
-from peekbench.plugins.references import Reference
+from peekbench.plugins.names import Reference, find_nearest
 from peekbench.results.cells import natural_key
 from peekbench.results.columns import ARMS, is_arm
 from peekbench.results.read import check_regular, find_tool

@@ -85,7 +85,7 @@ def test_no_string_of_the_core_hides_an_import() -> None:
 def test_four_files_import_modules_by_name() -> None:
     """They import what a plugin, a user, a stub or the list of commands names."""
     files = {str(path.relative_to(CORE)) for path in CORE.rglob("*.py") if "import_module(" in path.read_text("utf-8")}
-    assert files == {"cli/app.py", "lazy.py", "plugins/local_code.py", "plugins/references.py"}
+    assert files == {"cli/app.py", "lazy.py", "plugins/local_code.py", "plugins/names.py"}
 
 
 def test_the_map_names_every_room_once() -> None:

@@ -25,11 +25,10 @@ from peekbench.errors import DataError, PluginError, SpecError, public
 from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
 from peekbench.plugins.estimators import unlabeled_steps
-from peekbench.plugins.functions import make_entry
 from peekbench.plugins.names import Code, hold, locate_code
 from peekbench.plugins.protocols import is_estimator
 from peekbench.plugins.scorers import check_score
-from peekbench.plugins.validation import DATA_SUFFIXES
+from peekbench.plugins.validation import DATA_SUFFIXES, make_entry
 from peekbench.records.data import Dataset, OfficialSplits
 from peekbench.results.region import default_region
 from peekbench.spec.design import OFFICIAL, Design

@@ -15,8 +15,8 @@ from peekbench.data.loading import fingerprint, load_dataset
 from peekbench.errors import DataError, HostError, PeekbenchError, PluginError, SpecError
 from peekbench.execution.provenance import describe_code, describe_machine, identify, package_versions
 from peekbench.plugins.boundary import Foreign
+from peekbench.plugins.names import find_reference, resolve
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import NODE_VARIABLE
 from peekbench.records.data import Dataset
 from peekbench.records.runs import Host

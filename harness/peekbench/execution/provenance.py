@@ -44,8 +44,7 @@ from peekbench.plugins.local_code import (
     read_imports,
     root_of,
 )
-from peekbench.plugins.names import Code, is_code
-from peekbench.plugins.references import find_reference, iterate_callables
+from peekbench.plugins.names import Code, find_reference, is_code, iterate_callables
 from peekbench.plugins.work_protocols import list_gpus
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.differences import Files, Identity, files_of, plugin_of

@@ -29,10 +29,9 @@ from peekbench.execution.prediction_checks import (
 )
 from peekbench.formatting import shorten
 from peekbench.plugins.boundary import Foreign, describe_failure
-from peekbench.plugins.names import names_code, split_name
+from peekbench.plugins.names import find_reference, names_code, resolve, split_name
 from peekbench.plugins.predictors import as_predictor
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
 from peekbench.records.data import Dataset, Folders, IntArray, Labeled
 from peekbench.records.runs import Host, Resources

@@ -10,10 +10,10 @@ from .entries import ReportFormatEntry as ReportFormatEntry
 from .entries import TaskGroupEntry as TaskGroupEntry
 from .entries import hookimpl as hookimpl
 from .estimators import fit_classifier as fit_classifier
-from .functions import ScoreOption as ScoreOption
+from .names import Reference as Reference
 from .protocols import Form as Form
 from .protocols import Options as Options
-from .references import Reference as Reference
+from .validation import ScoreOption as ScoreOption
 from .work_protocols import GPU_FRACTION_VARIABLE as GPU_FRACTION_VARIABLE
 from .work_protocols import NODE_VARIABLE as NODE_VARIABLE
 from .work_protocols import THREADS_VARIABLE as THREADS_VARIABLE

@@ -19,9 +19,8 @@ from typing import Any
 from peekbench.errors import ContractError, PeekbenchError, PluginError
 from peekbench.formatting import shorten
 from peekbench.plugins.local_code import is_installed
-from peekbench.plugins.names import Code
+from peekbench.plugins.names import Code, Reference, resolve
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.references import Reference, resolve
 
 CORE = Path(__file__).resolve().parents[1]
 MAX_MESSAGE = 500  # characters of the exception's message

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 import pluggy
 
+from peekbench.plugins.names import CallableField
 from peekbench.plugins.protocols import (
     Analyzer,
     CheckData,
@@ -36,7 +37,6 @@ from peekbench.plugins.protocols import (
     ResourcesOf,
     WriteReport,
 )
-from peekbench.plugins.references import CallableField
 from peekbench.plugins.work_protocols import Executor
 from peekbench.records.data import Folders, TaskFacts, TaskKind
 from peekbench.records.trials import Control

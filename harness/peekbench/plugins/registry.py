@@ -17,10 +17,9 @@ from weakref import WeakKeyDictionary
 from peekbench.errors import PluginError
 from peekbench.formatting import list_names
 from peekbench.plugins.entries import GROUP, KINDS, Entry, PluginKind, ReportFormatEntry, kind_of
-from peekbench.plugins.functions import make_entry
 from peekbench.plugins.local_code import load_module
 from peekbench.plugins.names import FILE, OF_FEW, find_nearest, is_code, join_name, split_name
-from peekbench.plugins.validation import Plugin, make_plugin
+from peekbench.plugins.validation import Plugin, make_entry, make_plugin
 from peekbench.records.runs import OWN_FORMATS
 
 EntryT = TypeVar("EntryT", bound=Entry)

@@ -9,7 +9,7 @@ import pytest
 
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import RendererEntry
-from peekbench.plugins.references import Reference, resolve
+from peekbench.plugins.names import Reference, resolve
 from peekbench.plugins.validation import check_entry
 
 
