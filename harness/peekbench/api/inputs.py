@@ -141,6 +141,9 @@ def _warn_of_changes(spec: ExperimentSpec, path: Path, store: Path) -> None:
         if written["design"][size] == "all":  # rows of official splits, whose number the store has
             for task, kept in zip(written["tasks"], stored["tasks"], strict=False):
                 task[size] = kept[size]
+    old_stop, new_stop = stored["design"].get("stop"), written["design"].get("stop")
+    if old_stop and new_stop and isinstance(old_stop["looks"], list) and isinstance(new_stop["looks"], int):
+        new_stop["looks"] = old_stop["looks"]  # an extended run keeps the looks of its first maximum
     changed = [key for key in written if key not in IRRELEVANT and written[key] != stored.get(key)]
     if changed:
         warn_of_run(
