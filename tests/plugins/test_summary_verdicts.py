@@ -95,7 +95,7 @@ def test_no_verdict_without_a_test_that_could_support_it(count: int) -> None:
         assert verdict.estimate.low < verdict.estimate.high
         reason = f"{count} trials cannot support a verdict at this level" if value else "too few to exclude a bias"
         assert reason in state(verdict)
-        assert "draw at least 20 subsamples per task" in state(verdict) or not value
+        assert "draw at least 20 more subsamples per task" in state(verdict) or not value
         assert ("so the interval is extended to 0" in state(verdict)) == (verdict.estimate.low == 0)
 
 

@@ -49,7 +49,7 @@ DECIMALS = range(2, 6)
 FLOAT_ERROR = 1e-7
 """Largest error of a score in single precision."""
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
-NAME_FITS = ", name the fits in a column 'fit' if several fits answer a text,"
+NAME_FITS = ", or name the fits in a column 'fit' if several fits answer a text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _number_rows(reader: CellReader, trials: pd.DataFrame, texts: RowTexts | Non
         "subsamples, so it is unknown which rows of the arms belong together. Add a column 'subsample', or name yours "
         "with ",
         mapping("COLUMN", "subsample"),
-        NAME_FITS,
+        NAME_FITS if texts is not None else "",
         added=TableOptions(dict.fromkeys(reader.roles.unknown, "MEANING")),
     )
 
@@ -240,7 +240,7 @@ def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:
         int(rows.duplicated(place).to_numpy().argmax()) % len(reader.table),
         source,
         f"is duplicated for the same {', '.join(name for name in place if name != column)}; number the subsamples"
-        f"{NAME_FITS}, or name the columns that distinguish the rows, such as ",
+        f"{NAME_FITS if TEXT.name in rows else ''}, or name the columns that distinguish the rows, such as ",
         mapping("COLUMN", "method"),
     )
 

@@ -284,7 +284,7 @@ def test_rows_of_several_fits_are_averaged_or_refused() -> None:
     assert results.loc[results["arm"] == "test", "score"].tolist() == [0.5, 0.5, 0.5]
     with pytest.raises(ResultsError, match="2 fits of a single division, .* at least five divisions"):
         tidy(table[table["subsample"] == 0].drop(columns="subsample"), "fits")
-    with pytest.raises(ResultsError, match="number the subsamples, name the fits in a column 'fit'"):
+    with pytest.raises(ResultsError, match="number the subsamples, or name the fits in a column 'fit'"):
         tidy(table.drop(columns="fit"), "fits")
     with pytest.raises(ResultsError, match="answers the same text twice in an arm"):
         tidy(table.assign(fit=0), "fits")

@@ -166,12 +166,12 @@ def test_a_verdict_that_cannot_be_settled_leaves_an_interval_to_report() -> None
 def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
     single = replace(UNDECIDED, evidence=TrialEvidence(3, 3))
     for extension, how in (
-        (RUN, "set num_subsamples to at least 20, then run:"),
+        (RUN, "increase num_subsamples by 20, then run:"),
         (Extension("peekbench analyze s.csv --earlier 1", earlier=(1,)), "add them to the table, then run:"),
     ):
         following = ask(UP, single, extension=extension)["What next?"]
-        assert (following.short, following.command) == ("At least 20 subsamples per task", extension.command)
-        assert following.text.endswith(f"They measure the noise, which is unknown with one: {how}")
+        assert (following.short, following.command) == ("At least 20 more subsamples per task", extension.command)
+        assert following.text.endswith(f"They measure the noise, which is unknown: {how}")
     assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "120 more subsamples per task"
 
 

@@ -97,9 +97,9 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
         return Answer(NEXT, number, *_extend(report, merged.advice, needed))
     if merged is not None:
         return Answer(NEXT, "Report the interval", f"{names}: {_give_up(merged, needed.values())}.")
-    how = {"table": ADD["table"]}.get(extension.of, "set num_subsamples to at least 20")
-    text = f"They measure the noise, which is unknown with one: {how}"
-    return Answer(NEXT, "At least 20 subsamples per task", *_then_run(text, report))
+    how = {"table": ADD["table"]}.get(extension.of, "increase num_subsamples by 20")
+    text = f"They measure the noise, which is unknown: {how}"
+    return Answer(NEXT, "At least 20 more subsamples per task", *_then_run(text, report))
 
 
 def _give_up(needed: Settling, verdicts: Iterable[Verdict]) -> str:
@@ -167,7 +167,7 @@ def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
         p_value = format_cell(evidence.p_zero, "p_value")
         reason = f"the interval is extended to 0, because a second test does not exclude it (p = {p_value}); "
     if evidence.settling is None:
-        return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
+        return f"{reason}the noise is unknown; draw at least 20 more subsamples per task to measure it"
     return f"{reason}{_advise(evidence.settling, verdict)}"
 
 
