@@ -68,7 +68,7 @@ def test_machines_of_a_run_have_the_same_precision(monkeypatch: pytest.MonkeyPat
         facts.append({"tapt": provision.describe_precision(options, options)})
     first, second = (Identity(files=files_of(of_machine)) for of_machine in facts)
     (difference,) = find_differences([first, second])
-    assert difference.change == "method tapt: precision: fp32 instead of bf16"
+    assert difference == "method tapt: precision: fp32 instead of bf16"
     fixed = options.model_copy(update={"precision": "fp32"})
     assert provision.describe_precision(fixed, fixed) == {}
 

@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
@@ -216,7 +216,7 @@ def measure(
     held = [
         (task.get("name", ""), load_dataset(task["use"], task.get("options")))
         for task in tasks
-        if _is_in_reach(task["use"])
+        if task["use"] == FILES or _is_held(task["use"])  # in memory, or in a file that the user named
     ]
     for estimator in filter(is_estimator, methods.values()):
         unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
@@ -353,7 +353,7 @@ def _make_task(data: Any, name: str, methods: Sequence[Any], options: Mapping[st
     if dataset.kind == "generation" and not isinstance(dataset.grader, str):
         held["grader"] = dataset.grader  # it is then compared as methods are
         dataset = replace(dataset, grader="exact")
-    return {"use": hold(_loader(dataset), "load"), **held}
+    return {"use": hold(lambda: dataset, "load"), **held}
 
 
 def _is_table(data: Any, options: Mapping[str, Any]) -> bool:
@@ -385,10 +385,6 @@ def _is_component(data: Any) -> bool:
     return isinstance(data, str | Path) or (isinstance(data, dict) and isinstance(data.get("use"), str))
 
 
-def _loader(dataset: Dataset) -> Callable[[], Dataset]:
-    return lambda: dataset
-
-
 def _analyses(
     parts: Mapping[str, Any], methods: Sequence[Any], score: str, region: float | None
 ) -> list[dict[str, Any]]:
@@ -412,11 +408,6 @@ def _analyses(
         {"use": "summary", "options": {"score": score, "region": region}},
         {"use": "permutation", "options": {"score": score}},
     ]
-
-
-def _is_in_reach(use: str) -> bool:
-    """Return whether the rows of a task are in memory, or in a file that the user named."""
-    return use == FILES or _is_held(use)
 
 
 def _name_of(fit: Any) -> str:

@@ -41,7 +41,7 @@ def download_all(spec: ExperimentSpec) -> Iterator[str]:
         if isinstance(component, MethodSpec):
             prefetch_method(spec, component)
         else:
-            prefetch_component(spec, component)
+            _call_prefetch(spec, component, spec.pinned_options(component), _place_of(component))
             load_dataset(spec.source(component))
 
 
@@ -88,11 +88,6 @@ def _place(method: MethodSpec, task: str) -> str:
 def _place_of(component: TaskSpec | MethodSpec) -> str:
     kind = type(component).__name__.removesuffix("Spec").lower()
     return f"{kind} {component.name}"
-
-
-def prefetch_component(spec: ExperimentSpec, component: TaskSpec) -> Mapping[str, Any]:
-    """Download or build all that a task needs, and return facts for readers."""
-    return _call_prefetch(spec, component, spec.pinned_options(component), _place_of(component))
 
 
 def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
@@ -254,7 +249,7 @@ def prepare_host(spec: ExperimentSpec, expected: Identity) -> Host:
     name = host_name()
     here = identify(spec, {}, {})
     here = replace(here, versions={**dict.fromkeys(expected.versions, "no version"), **here.versions})
-    problems = [difference.change for difference in find_differences([expected, here])]
+    problems = find_differences([expected, here])
     for task in spec.tasks:
         try:
             load_expected(spec, task, expected)
@@ -285,7 +280,7 @@ def check_code(method: MethodSpec, expected: Identity) -> None:
     for difference in find_differences([Identity(code=expected.code), here]):
         raise HostError(
             f"method {method.name}: its code has changed since the run started, or is different on {host_name()} "
-            f"({difference.change}); restore it and run the spec again, or run the new code under another name. The "
+            f"({difference}); restore it and run the spec again, or run the new code under another name. The "
             "finished trials are stored"
         )
 
@@ -301,5 +296,4 @@ def _prepare_methods(spec: ExperimentSpec, expected: Identity) -> Iterator[str]:
         except PeekbenchError as error:
             yield f"method {method.name}: {error}"
     here = Identity(files=files_of(facts))
-    for difference in find_differences([Identity(files=expected.files), here]):
-        yield difference.change
+    yield from find_differences([Identity(files=expected.files), here])

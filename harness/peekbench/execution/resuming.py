@@ -197,7 +197,7 @@ class StoredRun:
         if changes := find_differences([*used, Identity(files=files_of(facts))]):
             raise StoreError(
                 f"store {self.path}: files of its methods have changed:\n  "
-                + "\n  ".join(dict.fromkeys(difference.change for difference in changes))
+                + "\n  ".join(dict.fromkeys(changes))
                 + "\nRestore the files, run the spec under another name, or delete the stored trials with `peekbench "
                 "run --fresh` (in Python, fresh=True)"
             )

@@ -106,7 +106,7 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
         raise ResultsError(
             stated, f": the column 'looks' of {origin} already states earlier analyses; remove the option"
         )
-    most = most_subsamples(results)
+    most = max(now / num_blocks for num_blocks, now in map(_count, _split(results)))
     if not 0 < numbers[0] <= numbers[-1] < most:
         raise ResultsError(
             stated,
@@ -120,11 +120,6 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
         if before := [str(number * num_blocks) for number in numbers if number * num_blocks < now]:
             looks[rows.index] = f"table; after {' '.join(before)}; at {now}"
     return results.assign(looks=looks)
-
-
-def most_subsamples(results: pd.DataFrame) -> float:
-    """Return the largest mean number of subsamples per task of a configuration."""
-    return max(now / num_blocks for num_blocks, now in map(_count, _split(results)))
 
 
 def next_earlier(results: pd.DataFrame, earlier: Sequence[int]) -> tuple[int, ...]:

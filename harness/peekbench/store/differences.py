@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from peekbench.formatting import list_names
 from peekbench.plugins.names import SESSION, split_name
@@ -21,26 +21,10 @@ from peekbench.spec.experiment import ExperimentSpec
 Files: TypeAlias = Mapping[str, str]
 """Digests of files by name."""
 
-Part: TypeAlias = Literal["code", "versions", "files", "data"]
-"""Field of an identity."""
-
 SETTINGS = ("seed", "tasks", "methods", "design", "arms")
 """Keys of a spec that determine which trials a run has and which numbers they have."""
 DIGITS = 32  # hexadecimal digits: 128 bits, as many as a UUID has
 MAX_LISTED = 5  # files in a message
-
-
-class Difference(NamedTuple):
-    """A value that two identities do not share."""
-
-    part: Part
-    """Field of `Identity`."""
-    change: str
-    """What differs, such as 'plugin classic: lsa.py changed' or 'numpy: 2.4.6 instead of 2.4.5'."""
-    place: str
-    """Where the value is."""
-    reference: str
-    """Where the value is with which it was compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +34,7 @@ class Identity:
     Examples
     --------
     >>> before, now = Identity(versions={"numpy": "2.4.5"}), Identity(versions={"numpy": "2.4.6", "scipy": "1.16"})
-    >>> [difference.change for difference in find_differences([before, now])]
+    >>> find_differences([before, now])
     ['numpy: 2.4.6 instead of 2.4.5']
     """
 
@@ -63,25 +47,16 @@ class Identity:
     method and task."""
     data: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints of the data by task."""
-    place: str = ""
-    """Whose it is, for messages."""
 
-    @classmethod
-    def of_session(cls, session: Mapping[str, Any], place: str = "") -> Identity:
-        """Return the identity of a session, which may not know all parts."""
-        files = files_of(session.get("methods", {}))
-        return cls(session.get("code", {}), session.get("versions", {}), files, place=place)
-
-    def values(self) -> Iterator[tuple[Part, str, str | Files]]:
-        """Yield each value with its part and its name in messages."""
+    def values(self) -> Iterator[tuple[str, str | Files]]:
+        """Yield each value with its name in messages."""
         for plugin, code in self.code.items():
-            yield "code", f"plugin {plugin}", code
-        for name, version in self.versions.items():
-            yield "versions", name, version
+            yield f"plugin {plugin}", code
+        yield from self.versions.items()
         for user, files in self.files.items():
-            yield "files", f"method {user}", files
+            yield f"method {user}", files
         for task, fingerprint in self.data.items():
-            yield "data", f"fingerprint of the data of task {task}", fingerprint
+            yield f"fingerprint of the data of task {task}", fingerprint
 
 
 NOTHING_KNOWN = Identity()
@@ -108,16 +83,14 @@ def files_of(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, str | Files]:
     return found
 
 
-def find_differences(identities: Iterable[Identity]) -> list[Difference]:
-    """Compare each identity with the first one that knows the same value."""
-    first: dict[str, tuple[str, str | Files]] = {}
+def find_differences(identities: Iterable[Identity]) -> list[str]:
+    """Compare each identity with the first one that knows the same value, and return the changes in words."""
+    first: dict[str, str | Files] = {}
     found = []
     for identity in identities:
-        for part, name, value in identity.values():
-            reference, expected = first.setdefault(name, (identity.place, value))
-            if value != expected:
-                change = describe_change(expected, value)
-                found.append(Difference(part, f"{name}: {change}", identity.place, reference))
+        for name, value in identity.values():
+            if value != first.setdefault(name, value):
+                found.append(f"{name}: {describe_change(first[name], value)}")
     return found
 
 
@@ -150,8 +123,8 @@ def describe_version_changes(sessions: Iterable[Mapping[str, Any]]) -> str:
     >>> describe_version_changes([{"versions": {"Python": "3.11.2"}}, {"versions": {"Python": "3.11.7"}}])
     'Python: 3.11.7 instead of 3.11.2'
     """
-    found = find_differences(Identity.of_session(session) for session in sessions)
-    return "; ".join(dict.fromkeys(difference.change for difference in found if difference.part == "versions"))
+    found = find_differences(Identity(versions=session.get("versions", {})) for session in sessions)
+    return "; ".join(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)

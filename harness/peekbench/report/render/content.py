@@ -125,7 +125,6 @@ class Code:
     """A command, or lines of a file."""
 
     text: str
-    language: str = "sh"
 
 
 Block: TypeAlias = Answer | Findings | Paragraph | Table | Picture | TrialFailure | Facts | Code
