@@ -16,6 +16,8 @@ from peekbench.identity import DIFFERENCES, find_alike, key_of
 from peekbench.records.data import Dataset, Split, TaskKind, as_texts
 from peekbench.spec.design import Design
 
+MAX_CLASSES_PER_ROW = 1 / 3  # more classes are no classes: most would have one or two rows
+
 
 def check_dataset(dataset: Dataset, use: str) -> None:
     """Refuse malformed rows. The content of texts is up to the data source.
@@ -217,9 +219,6 @@ def find_absent_class(dataset: Dataset) -> str:
     if num_test := class_counts(dataset).get(list(dataset.class_names).index(absent[0]), 0):
         remedy = f"drop its {pluralize(num_test, 'test row')}, or add train rows"
     return f"train sets need a row of each {what}, but none has {absent[0]!r}; {remedy}"
-
-
-MAX_CLASSES_PER_ROW = 1 / 3  # more classes are no classes: most would have one or two rows
 
 
 def rows_per_class(num_train: int, num_classes: int) -> int:

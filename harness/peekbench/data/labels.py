@@ -29,6 +29,11 @@ UNLABELED = {"unlabeled", "unlabelled"}  # in any case
 HOLD_OUT = "hold out a part of the train rows as test rows"
 """Remedy for a test split without labels, because scores need them."""
 SEPARATORS = ("|", ";", ",")  # of several labels in one text
+LabelSet: TypeAlias = tuple[str, ...] | None
+"""Labels of a row as `key_of` returns them; None if it is unknown which labels it has."""
+NamedLabels: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, ...], ...], tuple[str, ...]]
+WRITTEN_LIST = re.compile(r"\s*\[\s*(['\"].*['\"])?\s*\]\s*", re.S)
+INDICATORS = {"0": False, "1": True, "false": False, "true": True}
 
 
 def read_reference(value: object, place: str) -> Reference:
@@ -260,14 +265,6 @@ def check_class_names(counts: Mapping[str, int], use: str) -> None:
             "these rows, or give the class another name in class_names"
         )
     refuse_variants({name: name for name in counts}, use)
-
-
-LabelSet: TypeAlias = tuple[str, ...] | None
-"""Labels of a row as `key_of` returns them; None if it is unknown which labels it has."""
-
-NamedLabels: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, ...], ...], tuple[str, ...]]
-WRITTEN_LIST = re.compile(r"\s*\[\s*(['\"].*['\"])?\s*\]\s*", re.S)
-INDICATORS = {"0": False, "1": True, "false": False, "true": True}
 
 
 def is_label_set(value: Any) -> bool:

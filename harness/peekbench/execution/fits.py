@@ -23,6 +23,11 @@ from peekbench.records.trials import ArmResult, Repeat, Subsample, Trial
 from peekbench.spec.arms import Arm
 from peekbench.spec.experiment import ExperimentSpec
 
+MAX_SECONDS = 60.0
+"""Fits that take longer are not repeated."""
+MAX_SHARE = 0.1  # of the time limit of a trial
+TOLERANCE = 1e-3  # of the largest prediction, for devices that round in varying order
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -146,12 +151,6 @@ class LoadedTask:
     ) -> dict[str, float | int | None]:
         """Return the scores of predictions for rows."""
         return compute_scores(predicted, self.sampler.labels[rows], self.task, texts)
-
-
-MAX_SECONDS = 60.0
-"""Fits that take longer are not repeated."""
-MAX_SHARE = 0.1  # of the time limit of a trial
-TOLERANCE = 1e-3  # of the largest prediction, for devices that round in varying order
 
 
 def plan_repeats(spec: ExperimentSpec) -> frozenset[Trial]:

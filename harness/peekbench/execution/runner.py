@@ -28,6 +28,15 @@ from peekbench.store.files import RUNS, in_use_error, is_in_use
 from peekbench.store.reader import Store
 from peekbench.store.writer import StoreWriter
 
+SETTLES: Mapping[str, Settled] = {
+    "biased up": "biased",
+    "biased down": "biased",
+    "equivalent": "equivalent",
+    "inert": "equivalent",
+    "no signal": "equivalent",
+}
+"""Kind of verdict at which a run may stop, by decision. More subsamples hardly change the last two."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
@@ -172,16 +181,6 @@ def _look(store: StoreWriter, spec: ExperimentSpec, number: int, *, is_unchanged
     look = take_planned_look(store.path, spec, number)
     store.add_look(look)
     return look
-
-
-SETTLES: Mapping[str, Settled] = {
-    "biased up": "biased",
-    "biased down": "biased",
-    "equivalent": "equivalent",
-    "inert": "equivalent",
-    "no signal": "equivalent",
-}
-"""Kind of verdict at which a run may stop, by decision. More subsamples hardly change the last two."""
 
 
 def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:

@@ -33,6 +33,14 @@ REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 SUFFIXES = (FILE, *EXTENSION_SUFFIXES)
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}
+PREFIX = "peekbench_file_"
+"""Begin of the names of the modules of files."""
+MAX_ERROR = 300  # characters of an error of the code
+LOCK = RLock()
+_folders: set[Path] = set()
+"""Folders that are in `sys.path` for code in them."""
+_contents: dict[Path, bytes] = {}
+"""Contents of the modules beside files when they were first needed."""
 
 
 def is_installed(path: Path) -> bool:
@@ -170,17 +178,6 @@ def read_imports(content: bytes) -> frozenset[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and REFERENCE.fullmatch(node.value):
             names.add(node.value.partition(":")[0])
     return frozenset(names)
-
-
-PREFIX = "peekbench_file_"
-"""Begin of the names of the modules of files."""
-MAX_ERROR = 300  # characters of an error of the code
-LOCK = RLock()
-
-_folders: set[Path] = set()
-"""Folders that are in `sys.path` for code in them."""
-_contents: dict[Path, bytes] = {}
-"""Contents of the modules beside files when they were first needed."""
 
 
 def load_module(code: str) -> ModuleType:

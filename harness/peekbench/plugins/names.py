@@ -29,6 +29,8 @@ GIVE_SPEC = "if you trust it, give the spec of the run instead of its name or st
 MAX_NAME = 100  # characters of a misspelled name that are compared
 SIMILAR = 0.75  # least similarity, between 0 and 1
 OF_FEW = 0.6  # the same for names of which there are few, so that another one is hardly meant
+MAX_ERROR = 300  # characters of another package's error in a message
+F = TypeVar("F")
 
 
 class Code(str):
@@ -228,11 +230,6 @@ def find_nearest_file(name: str, names: Iterable[str]) -> str:
 
 def _normalize(name: str) -> str:
     return name.lower().replace("-", "_")
-
-
-MAX_ERROR = 300  # characters of another package's error in a message
-
-F = TypeVar("F")
 
 
 @dataclass(frozen=True)

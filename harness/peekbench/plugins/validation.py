@@ -44,6 +44,10 @@ from peekbench.records.scores import SCORE_NAMES, ScoreName
 FunctionEntry: TypeAlias = MethodEntry | DataSourceEntry | AnalyzerEntry
 METHOD = ("unlabeled", "train", "task", "context", "seed")
 """Parameters of a method. Without the first two, a function is no method."""
+DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".txt", ".xlsx")
+"""Ends of names under `tasks` that mean files."""
+ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
+EntryT = TypeVar("EntryT", bound=Entry)
 
 
 def make_entry(thing: Any, name: str) -> FunctionEntry:
@@ -213,12 +217,6 @@ Examples
 >>> TypeAdapter(ScoreOption).validate_python("roc_auc")
 'roc_auc'
 """
-
-
-DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".txt", ".xlsx")
-"""Ends of names under `tasks` that mean files."""
-ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
-EntryT = TypeVar("EntryT", bound=Entry)
 
 
 @dataclass(frozen=True, slots=True)
