@@ -254,7 +254,7 @@ def test_other_datasets_load_from_the_parquet_copy_or_from_files(hub: LoopbackHu
     assert (results[3]["names"], results[3]["labels"][:3]) == (["pos", "neg"], [1, 0, 1])
     assert (results[4]["names"], results[4]["labels"][:3]) == (["bad", "good"], [0, 1, 0])
     assert "test.parquet, train.parquet, validation.parquet" in results[5]["error"]
-    assert "row 40: no text" in results[6]["error"]
+    assert "row 40 of the train split: no text" in results[6]["error"]
     assert (results[7]["names"], len(results[7]["texts"])) == (["ham", "spam"], ROWS)
     assert CONVERSION == "refs@convert@parquet"
 

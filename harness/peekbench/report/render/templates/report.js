@@ -100,8 +100,10 @@
   }
 
   for (const table of document.querySelectorAll("table[data-filter]")) {
-    // Only the columns that identify a row offer choices.
-    const keys = [...table.tHead.rows[0].cells].slice(0, Number(table.dataset.filter));
+    // The texts before the first number identify a row, and offer choices.
+    const headings = [...table.tHead.rows[0].cells];
+    const end = headings.findIndex((heading) => heading.className === "n");
+    const keys = end < 0 ? headings : headings.slice(0, end);
     const columns = keys.map((heading, column) => [heading.textContent, (row) => row.cells[column].textContent]);
     addFilter(table.closest(".scroll"), [...table.tBodies[0].rows], table.caption.textContent, "rows", columns);
   }
