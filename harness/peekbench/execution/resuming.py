@@ -89,17 +89,22 @@ class StoredRun:
         return [trial for trial in trials if trial not in self.session_of]
 
     def keep_looks(self, spec: ExperimentSpec) -> ExperimentSpec:
-        """Return a spec that plans the looks of the stored run, if it has another number of subsamples.
+        """Return a spec that plans the looks of the stored run, if one of the two has another number of subsamples.
 
-        The levels of looks depend on the first maximum. A run that is extended looks once more, at its new end.
+        The levels of looks depend on the first maximum. A run that is extended looks once more, at its new end. The
+        same spec can then resume it.
         """
         if self.experiment is None or spec.design.stop is None:
             return spec
         old, new = Design.model_validate(self.experiment.spec["design"]), spec.design
-        if old.largest == new.largest or not self.has_looks:
+        stored = old.stop and old.stop.looks
+        if old.largest != new.largest and self.has_looks:
+            looks = tuple(size for size in old.split_by_looks(old.largest) if size < new.largest) or (new.largest,)
+        elif old.largest == new.largest and isinstance(stored, tuple) and isinstance(spec.design.stop.looks, int):
+            looks = stored
+        else:
             return spec
-        looks = [size for size in old.split_by_looks(old.largest) if size < new.largest]
-        stop = spec.design.stop.model_copy(update={"looks": tuple(looks or [new.largest])})
+        stop = spec.design.stop.model_copy(update={"looks": looks})
         return spec.model_copy(update={"design": new.model_copy(update={"stop": stop})})
 
     def refuse_changes(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:

@@ -107,11 +107,12 @@ def test_all_rows_of_official_splits_are_no_change(make_raw: Any) -> None:
         assert find_run("official.yaml")[0] == STORE
 
 
-def test_an_extension_is_no_change(make_raw: Any) -> None:
+def test_the_spec_of_an_extended_run_stands_for_it_and_resumes_it(make_raw: Any) -> None:
     STORE.unlink()
     for num_subsamples in (5, 6):
         design = {"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples, "stop": {"at": ["equivalent"]}}
         Path("more.yaml").write_text(yaml.safe_dump(make_raw(design=design, methods=["toy.vote"])))
-        run(load_spec(Path("more.yaml")))
+        for _ in range(2):  # the second one resumes it
+            assert run(load_spec(Path("more.yaml"))).spec.design.num_subsamples == num_subsamples
         with warnings.catch_warnings(action="error", category=RunWarning):
             assert find_run("more.yaml")[0] == STORE
