@@ -22,7 +22,7 @@ from peekbench.spec.experiment import ExperimentSpec
 MAX_OVERLAP = 0.05  # share of the test rows of a subsample that may also be among its extra or its train rows
 MAX_USES = 20  # subsamples that test the same text
 MAX_LISTED = 3  # tasks in a warning
-DROP = "remove the copies, with `drop_duplicates` in tasks of text sources and in `measure`"
+DROP = "remove the copies: set `drop_duplicates` to 'near', in `measure` or among the options of a task of texts"
 
 
 def check_tasks(spec: ExperimentSpec) -> None:

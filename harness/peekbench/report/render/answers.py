@@ -90,7 +90,7 @@ def _measure(judged: Sequence[Verdict]) -> Iterator[Answer]:
     low, high = (end(known, key=lambda verdict: verdict.estimate.mean) for end in (min, max))
     if len(known) == 1:
         size = format_quantity(low.estimate, unit)
-        if low.family.level > 0:
+        if low.family.level > 0 and low.estimate.low < low.estimate.high:
             details.append(f"The {name_interval(low)} is in brackets.")
         details.append(size_for_others(low))
     else:

@@ -243,7 +243,7 @@ def _as_interval(verdict: Verdict) -> Interval:
 
 
 def _beside(decision: Text, content: RenderableType) -> RichTable:
-    grid = RichTable.grid(Column(width=DECISION_WIDTH), Column(overflow="fold"))
+    grid = RichTable.grid(Column(width=DECISION_WIDTH - 1), Column(overflow="fold"), padding=(0, 1, 0, 0))
     grid.add_row(decision, content)
     return grid
 
