@@ -236,6 +236,8 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
     mapped, arm_names = _read_mapping(names, origin, options)
     ignored = dict.fromkeys(options.ignored, "by request")
     for name in ignored:
+        if name not in names and {*(parts := name.split(","))} <= {*names}:
+            raise ResultsError(ignoring(name), ": name each column by itself: ", TableOptions(ignore=parts).argument)
         if name not in names:
             raise _no_column(ignoring(name), name, names, origin)
     found = {name: mapped.get(name) or find_role(name) for name in names if name not in ignored}
@@ -265,7 +267,6 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
         elif role.column == PROBABILITY.name or (role in ANSWERED and is_scored):
             ignored[name] = "not a score"
             del roles[name]
-    _refuse_ambiguity(roles, mapped, origin)
     assigned = ColumnRoles({role: name for name, role in roles.items()}, unknown, ignored, frozenset(mapped), arm_names)
     missing = _find_missing(assigned, options)
     if arm_names and ARM not in assigned.sources and missing != ARM:
@@ -273,6 +274,7 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
         raise _no_column(mapping(source, arm), source, names, origin)
     if missing is not None:
         _refuse_missing(missing, assigned, names, origin)
+    _refuse_ambiguity(roles, mapped, origin)
     return assigned
 
 
@@ -349,6 +351,9 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
     warning = "".join(f". {detail}" for detail in details)
     if not roles.unknown:
         raise ResultsError(problem + warning)
+    if near := find_nearest(str(missing), roles.unknown):
+        question = f"{problem}, or did you mean {short(near)!r}?{warning.removeprefix('.')}"
+        raise ResultsError(question, added=TableOptions({near: str(missing)}))
     raise ResultsError(
         f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {missing}, method or "
         f"loss_extra if lower is better, and ignore columns that say nothing about the scores{warning}",

@@ -124,6 +124,11 @@ def test_unknown_columns_are_refused(column: str) -> None:
     pd.testing.assert_frame_equal(tidy(table, "here", ignore=[column]), EXPECTED)
 
 
+def test_each_column_to_ignore_is_named_by_itself() -> None:
+    with pytest.raises(ResultsError, match="--ignore notes,host: .*: --ignore notes --ignore host$"):
+        tidy(LONG.assign(notes="", host=""), "here", ignore=["notes,host"])
+
+
 def test_rows_of_arms_without_numbers_are_refused() -> None:
     table = LONG.drop(columns="subsample")
     with pytest.raises(ResultsError, match=r"2 rows have the same method, .* \(rows 1, 5 ...\)(?s:.*)COLUMN=subs"):
@@ -246,6 +251,8 @@ def test_an_arm_is_never_another_arm() -> None:
     base = WIDE.rename(columns={"extra": "base"})
     with pytest.raises(ResultsError, match="no column 'extra'.* Scores of extra can only come from fits in this arm"):
         tidy(base, "here")
+    with pytest.raises(ResultsError, match=r"no column 'extra'.* did you mean 'extr'(?s:.*)--map extr=extra$"):
+        tidy(base.assign(extr=0.5, seed=0, fold=0), "here")
     for table, mapping in ((base, {"base": "extra"}), (LONG.replace({"extra": "base"}), {"base": "extra"})):
         with pytest.raises(ResultsError, match="--map base=extra: .* base has no unlabeled text"):
             tidy(table, "here", columns=mapping)
