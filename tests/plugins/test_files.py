@@ -214,7 +214,7 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "name", "options", "message"),
     [
-        (CSV, "rows.csv", {"path": "other.csv"}, r"cannot read .*other\.csv: no such file; .*spec's folder"),
+        (CSV, "rows.csv", {"path": "other.csv"}, r"cannot read .*other\.csv: no such file; check the path"),
         (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'.*`label` to null for texts without labels"),
         ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
         ("", "rows.csv", {}, "is an empty file; write the rows into it"),

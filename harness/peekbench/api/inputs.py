@@ -10,6 +10,7 @@ from typing import Any
 
 from peekbench.errors import PeekbenchError, SpecError, warn_of_run
 from peekbench.plugins.names import Code, find_nearest_file
+from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.spec.experiment import ExperimentSpec, canonical, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
 
@@ -110,6 +111,8 @@ def _find(argument: str | Path, wanted: str = "run") -> Path:
             remedy = f"did you mean {near}?"
         raise PeekbenchError(f"{written}: no run of this name, as {by_name} does not exist; {remedy}")
     remedy = "`peekbench run SPEC` creates a run from a YAML file"
+    if written.lower().endswith(DATA_SUFFIXES):
+        remedy = "check the path"
     if near := find_nearest_file(path.name, [file.name for file in path.parent.glob("*.*")]):
         remedy = f"did you mean {path.parent / near}?"
     raise SpecError(f"{written}: no such file or folder; {remedy}")

@@ -74,8 +74,8 @@ def check_file(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         near = find_nearest_file(path.name, [file.name for file in path.parent.glob("*.*")])
-        hint = f"did you mean {path.with_name(near)}? " if near else ""
-        raise DataError(f"cannot read {path}: no such file; {hint}Relative paths start at the spec's folder") from error
+        remedy = f"did you mean {path.with_name(near)}?" if near else "check the path"
+        raise DataError(f"cannot read {path}: no such file; {remedy}") from error
     except (OSError, ValueError) as error:  # ValueError: the path has a null byte
         raise DataError(f"cannot read {path}: {error}; check the path and its permissions") from error
 

@@ -57,6 +57,7 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
         (find_run, "nothing", "does not exist; the runs are: small"),
         (find_run, "smoll.yaml", "smoll.yaml: no such file or folder; did you mean small.yaml?"),
         (find_run, "x.yaml", "x.yaml: no such file or folder; `peekbench run SPEC` creates a run"),
+        (find_run, "x.csv", "x.csv: no such file or folder; check the path"),
         (find_run, "a\x00b", "no run of this name"),
         (find_spec, "small", "small is a run, not a spec; give its spec"),
         (find_spec, "small.yml", "small.yml: no such file or folder; did you mean small.yaml?"),
