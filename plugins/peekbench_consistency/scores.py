@@ -52,7 +52,7 @@ def find_few_subsamples(table: WideTable) -> list[Finding]:
                 "too few subsamples for a verdict",
                 table.locate(**as_mapping(key, CONFIGURATION)),
                 f"{pluralize(len(group), 'trial')}; {join_names(few)}",
-                f"add subsamples: each of these tasks needs at least {needed}, and 20 are better",
+                f"add subsamples: each of these tasks needs at least {needed}",
             )
         )
     return findings

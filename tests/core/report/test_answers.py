@@ -215,6 +215,7 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
     single = replace(SAME, evidence=TrialEvidence(1, 40, looks=LooksTaken()))
     for extension, looks in (
         (Extension(earlier=(20,)), ", of which no part was analyzed before (otherwise, state `earlier`)"),
+        (Extension("peekbench analyze a.csv", earlier=(20,)), " (otherwise, state `--earlier`)"),
         (Extension(earlier=(20, 48)), " and were analyzed before at 20 subsamples per task only"),
         (Extension(earlier=(20, 48, 60)), " and were analyzed before at 20 and 48 subsamples per task only"),
     ):

@@ -13,6 +13,7 @@ from peekbench.formatting import (
     pluralize,
     shorten,
 )
+from peekbench.records.data import FLAGS
 from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import TrialEvidence, Verdict
 from peekbench.report.render.advice import Answer, advise_next, name_methods
@@ -126,7 +127,8 @@ def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> Iterator[str]:
         noun = "subsamples, each averaged over tasks,"
     numbers = [facts.num_shared or facts.num_trials for facts in evidence]
     units = f"{' to '.join(f'{number:,}' for number in dict.fromkeys((min(numbers), max(numbers))))} {noun}"
-    looks = ", of which no part was analyzed before (otherwise, state `earlier`)"
+    option = f"`{FLAGS['earlier'] if extension.command else 'earlier'}`"
+    looks = f", of which no part was analyzed before (otherwise, state {option})"
     if extension.earlier[:-1]:
         looks = f" and were analyzed before at {list_numbers(extension.earlier[:-1])} subsamples per task only"
     yield f"The intervals assume that the {units} are independent samples{looks}; a table does not show this."
