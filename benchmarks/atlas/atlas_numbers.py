@@ -46,6 +46,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "prompting",
     ),
     "hub": ("hub", "hub_embedding"),
+    "natural": ("hub_natural",),
     "replication": ("hub_replication",),
     "cross-fitting": ("protocols_hub",),
     "more folds": ("protocols_hub_20",),
@@ -67,7 +68,8 @@ PUBLISHED: dict[str, Path] = {
 sizes, named as in 'gemma, 50, 100'."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)
 ON_THE_HUB = (
-    "hub", "hub_embedding", "hub_replication", "protocols_hub", "protocols_hub_20", "membership_hub", "words", "decay"
+    "hub", "hub_embedding", "hub_natural", "hub_replication", "protocols_hub", "protocols_hub_20",
+    "membership_hub", "words", "decay"
 )  # fmt: skip
 STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.tsdae")
 """Methods that lost accuracy on tasks that the atlas does not report; the finding leaves them out."""

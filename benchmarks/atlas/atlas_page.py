@@ -49,8 +49,8 @@ def write_page(atlas: Atlas, page: Path) -> None:
     main = atlas.sections["hub"]
     judged = main.of_state("judged")
     chosen = [method for method in judged if method.name not in STRESS_TESTS]
-    replication, crossed, swapped = (
-        compare(chosen, atlas.sections[name]) for name in ("replication", "cross-fitting", "membership")
+    natural, replication, crossed, swapped = (
+        compare(chosen, atlas.sections[name]) for name in ("natural", "replication", "cross-fitting", "membership")
     )
     text = template.render(
         atlas=atlas, sections=atlas.sections, main=main, all=judged, chosen=chosen, pairs=pairs,
@@ -66,10 +66,11 @@ def write_page(atlas: Atlas, page: Path) -> None:
         methods=methods_table, tasks=tasks_table, controls=describe_controls,
         language_models=find_language_models(atlas.sections),
         language_models_table=language_models_table,
-        replication=replication, crossed=crossed, swapped=swapped,
+        natural=natural, replication=replication, crossed=crossed, swapped=swapped,
+        most_natural=max(abs(pair.second.mean) for pair in natural.biased if pair.second.decision.startswith("biased")),
         refined=describe_refined(crossed, atlas.sections["more folds"]),
         protocols=protocols_table, excluded=describe_excluded,
-        names=names, effect=effect_text,
+        names=names, effect=effect_text, points=points,
         decay_of_biased=describe_decay(atlas.decay),
         draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", IN_JSON),
         draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),

@@ -86,7 +86,7 @@ def test_tables_without_a_new_run_keep_their_numbers(scripts: SimpleNamespace, t
 def test_the_readme_states_the_finding_of_the_page() -> None:
     page, readme = (" ".join(path.read_text("utf-8").split()) for path in (PAGE, PAGE.parents[1] / "README.md"))
     readme = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", readme)  # without the addresses of links
-    found = re.search(r"\*\*Adapting (to the unlabeled test texts .*? points [^*]*)\.\*\*", page)
+    found = re.search(r"\*\*Adapting (to the unlabeled test texts .*? points\b[^*]*)\.\*\*", page)
     assert found is not None, "the finding of the README is that of another atlas"
     assert f"**One finding:** adapting {found[1]} (atlas)." in readme
 
