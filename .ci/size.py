@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MAX_FILE_LINES = 500
 MAX_README_WORDS = 500
-MAX_DOCS_WORDS = 32_500
+MAX_DOCS_WORDS = 28_000
 CONDITION = re.compile(r"(all|any|bool|can|endswith|has|have|is|isinstance|needs|not|startswith|was)(_|$)|is[a-z]+$")
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
@@ -46,11 +46,11 @@ OTHER_PACKAGES = tuple(
 )
 # What each part contains today. Lower a budget after a deletion, and never raise one: delete instead.
 BUDGETS = (
-    Budget("core", ("harness/peekbench",), 19_300, 136, 20),
-    Budget("other packages of harness/", OTHER_PACKAGES, 7_900),
-    Budget("plugins", ("plugins",), 15_400, 145),
-    Budget("tests", ("tests",), 31_300),
-    Budget("benchmarks", ("benchmarks",), 6_000),
+    Budget("core", ("harness/peekbench",), 16_300, 115, 20),
+    Budget("other packages of harness/", OTHER_PACKAGES, 6_500),
+    Budget("plugins", ("plugins",), 14_000, 135),
+    Budget("tests", ("tests",), 24_000),
+    Budget("benchmarks", ("benchmarks",), 4_500),
 )
 
 
