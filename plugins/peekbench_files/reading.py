@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from reprlib import repr as short_repr
@@ -14,10 +13,10 @@ from peekbench import DataError
 from peekbench.data.text_files import DELIMITERS, SAMPLE, check_file, find_dialect, read_lines, read_objects
 from peekbench.formatting import list_names
 from peekbench.plugins import Reference
+from peekbench.plugins.names import ask_for_column
 from peekbench_files.options import FileOptions
 
 MAX_LISTED = 30  # columns that a message lists
-MAX_NAME = 100  # characters of a name that is compared with those of columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +53,10 @@ def column_position(column: str, header: Sequence[str], path: Path) -> int:
     if header.count(column) != 1:
         problem = f"{header.count(column)} columns" if column in header else "no column"
         available = list_names(list(map(short_repr, header)), MAX_LISTED) or "none"
-        close = get_close_matches(column[:MAX_NAME], header, n=1) if column not in header else []
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = ask_for_column(column, header) if column not in header else ""
         raise NoColumnError(
             f"{path}: {problem} {column!r}; {hint}available columns: {available}. Set `text` and `label` to two of "
-            "them, or `label` to null for texts without labels"
+            "them, or in a spec of language modeling, `label: null`"
         )
     return header.index(column)
 

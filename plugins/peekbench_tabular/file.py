@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import chain, islice
 from pathlib import Path
 from reprlib import repr as short_repr
@@ -26,6 +25,7 @@ from peekbench.data.rows import Columns, Reading, select_rows
 from peekbench.data.text_files import DELIMITERS, SAMPLE, check_file, find_dialect, read_lines, suffix_of
 from peekbench.formatting import list_names
 from peekbench.identity import key_of
+from peekbench.plugins.names import ask_for_column
 from peekbench.records import BoolArray, FloatArray
 from peekbench_tabular.options import FileOptions
 
@@ -146,10 +146,8 @@ def _choose(names: Sequence[str], options: FileOptions, place: str) -> list[str]
     """Return the columns of the features; refuse names of columns that do not exist."""
     for name in filter(None, (options.label, options.group, *options.drop, *options.categorical)):
         if name not in names:
-            close = get_close_matches(name[:100], names, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]!r}? " if close else ""
             raise DataError(
-                f"{place}: no column {name!r}; {hint}available columns: "
+                f"{place}: no column {name!r}; {ask_for_column(name, names)}available columns: "
                 f"{list_names(list(map(short_repr, names)), MAX_LISTED)}"
             )
     chosen = [name for name in names if name not in (options.label, options.group, *options.drop)]

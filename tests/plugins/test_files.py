@@ -155,7 +155,7 @@ def test_nested_columns_are_named_with_dots(read: Callable[..., Dataset]) -> Non
     data = read("".join(f"{json.dumps(row)}\n" for row in rows), "rows.jsonl", text="data.text", label="notes.0.label")
     assert data.labels == (0, 1, 0, 1)
     assert data.inputs == ("text 0", "text 1", "text 2", "text 3")
-    with pytest.raises(DataError, match="no column 'data.txt'; did you mean data.text"):
+    with pytest.raises(DataError, match="no column 'data.txt'; did you mean 'data.text'"):
         read(json.dumps(rows), "rows.json", text="data.txt")
 
 
@@ -215,7 +215,8 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
     ("content", "name", "options", "message"),
     [
         (CSV, "rows.csv", {"path": "other.csv"}, r"cannot read .*other\.csv: no such file; check the path"),
-        (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'.*`label` to null for texts without labels"),
+        ("text,a_label,my_label\na,x,y\n", "rows.csv", {}, r"did you mean 'a_label' or 'my_label'\?"),
+        (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'.*in a spec of language modeling, `label: null`"),
         ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
         ("", "rows.csv", {}, "is an empty file; write the rows into it"),
         ("text,label\na,x\nb,\n", "rows.csv", {}, "column 'label': 1 of 2 rows .*line 3"),
@@ -361,7 +362,7 @@ def test_groups_that_are_missing_or_in_both_splits(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match=r"train\.csv, line 4: no group; .*`drop_missing`"):
         load_groups()
-    with pytest.raises(DataError, match="no column 'patients'; did you mean patient"):
+    with pytest.raises(DataError, match="no column 'patients'; did you mean 'patient'"):
         load_groups(group="patients")
     with pytest.raises(ValidationError, match="text, label and group contain a duplicate column"):
         load_groups(group="label")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from peekbench.errors import DataError
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.identity import key_of
 from peekbench.plugins.estimator_parts import tags_of
+from peekbench.plugins.names import ask_for_column
 from peekbench.plugins.protocols import is_estimator
 from peekbench.records import Dataset
 from peekbench.records.data import OfficialSplits
@@ -183,8 +183,7 @@ class _Reader:
     def _check_columns(self, wanted: Sequence[str], present: Sequence[Any]) -> None:
         for column in wanted:
             if present.count(column) != 1 or wanted.count(column) > 1:
-                near = get_close_matches(column, map(str, present), n=1)
-                hint = f"did you mean {near[0]!r}? " if near and column not in present else ""
+                hint = ask_for_column(column, map(str, present)) if column not in present else ""
                 raise DataError(
                     f"{self.name}: text, label and group are the columns {', '.join(map(repr, wanted))}, but it has "
                     f"{present.count(column)} named {column!r}; {hint}name one column each as `text`, `label` and "

@@ -28,7 +28,7 @@ from peekbench.execution.prediction_checks import (
     take_rows,
 )
 from peekbench.formatting import shorten
-from peekbench.plugins.boundary import Foreign, describe_failure
+from peekbench.plugins.boundary import NONE_IN_BASE, Foreign, describe_failure
 from peekbench.plugins.names import find_reference, names_code, resolve, split_name
 from peekbench.plugins.predictors import as_predictor
 from peekbench.plugins.protocols import Options
@@ -302,6 +302,8 @@ class SpecWork:
                 self._independent.add(key)
         except BaseException as error:
             error.add_note(f"in a fit with {num_unlabeled} unlabeled inputs")
+            if unlabeled is None and "NoneType" in str(error):
+                error.add_note(NONE_IN_BASE)
             raise
         finally:
             state.restore()

@@ -23,6 +23,8 @@ from peekbench.plugins.names import Code, Reference, resolve
 from peekbench.plugins.protocols import Options
 
 CORE = Path(__file__).resolve().parents[1]
+NONE_IN_BASE = "in the arm base, `unlabeled` is None"
+"""Note to an exception about None there, which its message repeats."""
 MAX_MESSAGE = 500  # characters of the exception's message
 NOT_FAILURES = (PeekbenchError, KeyboardInterrupt, GeneratorExit, MemoryError)
 """Exceptions that a call lets through: they have a message or a handler of their own."""
@@ -151,6 +153,8 @@ def describe_failure(error: BaseException, note: str) -> tuple[str, str]:
     message = f"{type(error).__name__}: {error}"
     if place := find_place(error):
         message += f" ({place})"
+    if NONE_IN_BASE in error.__notes__:
+        message += f"; {NONE_IN_BASE}"
     return message, "".join(traceback.format_exception(error))
 
 

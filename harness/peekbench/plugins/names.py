@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from reprlib import repr as short_repr
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast, overload
 
@@ -29,6 +30,7 @@ GIVE_SPEC = "if you trust it, give the spec of the run instead of its name or st
 MAX_NAME = 100  # characters of a misspelled name that are compared
 SIMILAR = 0.75  # least similarity, between 0 and 1
 OF_FEW = 0.6  # the same for names of which there are few, so that another one is hardly meant
+MAX_ASKED = 3  # columns that a question names
 MAX_ERROR = 300  # characters of another package's error in a message
 F = TypeVar("F")
 
@@ -226,6 +228,20 @@ def find_nearest_file(name: str, names: Iterable[str]) -> str:
     for close in get_close_matches(_normalize(Path(name).stem)[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR):
         return by_stem[close]
     return ""
+
+
+def ask_for_column(column: str, names: Iterable[str]) -> str:
+    """Return a question that names the columns that were probably meant; empty if there are none.
+
+    Examples
+    --------
+    >>> ask_for_column("label", ["text", "coarse_label", "fine_label"]), ask_for_column("txet", ["text"])
+    ("did you mean 'coarse_label' or 'fine_label'? ", "did you mean 'text'? ")
+    """
+    names = list(names)
+    near = [name for name in names if column.lower() in name.lower()][:MAX_ASKED]
+    near = near or get_close_matches(column[:MAX_NAME], names, n=1, cutoff=OF_FEW)
+    return f"did you mean {' or '.join(map(short_repr, near))}? " if near else ""
 
 
 def _normalize(name: str) -> str:

@@ -165,6 +165,11 @@ def _read(
         if (indicators := _read_label_lists(ordered, task, what, known)) is not None:
             return Predicted(indicators)
     elif np.ndim(ordered) == 1 or np.shape(ordered)[1:] == (1,):  # CatBoost returns classes in a column
+        if classes is None and np.ndim(ordered) == 2 and np.asarray(ordered).dtype.kind == "f" and task.num_classes > 2:
+            raise ContractError(
+                f"{what} have one column for {task.num_classes} classes; return labels, or probabilities of shape "
+                f"{(len(ordered), task.num_classes)}"
+            )
         numbers = _number_classes(np.ravel(ordered), task, what, known)
         return Predicted(np.eye(task.num_classes)[numbers])
     array = np.asarray(ordered)

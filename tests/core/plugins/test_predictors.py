@@ -112,6 +112,13 @@ def test_answers_of_functions_that_are_no_classes_are_refused(answers: Any) -> N
         as_predictor(lambda _: answers, TASK, LABELS).predict(INPUTS)
 
 
+def test_a_column_of_floats_is_refused_as_classes_or_probabilities() -> None:
+    with pytest.raises(ContractError, match=r"one column for 3 classes; return labels, or .* of shape \(2, 3\)"):
+        as_predictor(lambda _: np.array([[0.0], [1.0]]), TASK, LABELS).predict(INPUTS)
+    found = as_predictor(lambda _: np.array([[0], [1]]), TASK, LABELS).predict(INPUTS).numbers
+    np.testing.assert_array_equal(found, [[1, 0, 0], [0, 1, 0]])
+
+
 @pytest.mark.parametrize("kind", ["classification", "multilabel"])
 def test_numbers_that_can_be_names_of_other_classes_are_refused(kind: Any) -> None:
     task = Task("stars", kind, ("1", "2", "3"), "", SourceRef("toy.words"))
