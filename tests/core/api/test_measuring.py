@@ -44,6 +44,11 @@ def test_a_function_of_a_notebook_makes_a_new_run() -> None:
     assert measure(methods, name="mine", fresh=True).finished == 4
 
 
+def test_a_failure_on_none_says_that_there_are_no_unlabeled_inputs_in_base() -> None:
+    with pytest.raises(PluginError, match="not iterable.*; in the arm base, `unlabeled` is None"):
+        measure(in_session("def fit(unlabeled, train):\n    return list(unlabeled)"))
+
+
 @pytest.mark.slow
 def test_more_subsamples_extend_a_run_whose_verdicts_account_for_earlier_reports() -> None:
     Path("own.py").write_text(f"import numpy as np\n{FIT}")
