@@ -101,7 +101,7 @@ def test_columns_of_seeds_and_folds_number_the_subsamples_together() -> None:
     mapped = tidy(table, "here", columns=columns)
     pd.testing.assert_frame_equal(mapped.assign(subsample=mapped["subsample"] * 2 + 3), EXPECTED)
     with pytest.raises(ResultsError, match=r"column 'seed \+ fold'"):
-        tidy(table.assign(fold=["f7", None] * 4), "here", columns=columns)
+        tidy(table.assign(fold=["f7", ""] * 4), "here", columns=columns)
 
 
 def test_what_was_done_with_each_column_is_described() -> None:
