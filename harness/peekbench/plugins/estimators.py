@@ -6,8 +6,9 @@ An estimator is a tree: pipelines, unions, column transformers, searches and ens
 
 from __future__ import annotations
 
-import dis
+import ast
 import inspect
+import textwrap
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -310,5 +311,8 @@ def _reads_labels(leaf: Any) -> bool:
     fit, labels = inspect.unwrap(own), _labels_of_fit(leaf)
     if labels is None or fit.__module__.startswith("sklearn.") or not hasattr(fit, "__code__"):
         return False
-    loads = (instruction.argval for instruction in dis.get_instructions(fit) if "LOAD" in instruction.opname)
-    return any(labels.name == name or (isinstance(name, tuple) and labels.name in name) for name in loads)
+    try:
+        code = ast.parse(textwrap.dedent(inspect.getsource(fit)))
+    except (OSError, SyntaxError):  # no source, or a part of a line: the user chooses
+        return True
+    return any(isinstance(node, ast.Name) and node.id == labels.name for node in ast.walk(code))
