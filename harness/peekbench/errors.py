@@ -52,7 +52,7 @@ class PeekbenchError(Exception):
     """
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows instead of a traceback."""
+        """Return the lines that IPython shows instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 

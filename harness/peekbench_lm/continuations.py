@@ -304,7 +304,7 @@ def _visible_tokens(columns: Tensor, tree: ContinuationTree, num_shared: int) ->
 
 
 def _make_mask(model: LanguageModel, visible: Tensor, positions: Tensor, num_shared: int) -> Any:
-    """Return what a model takes as its mask: one for all layers, or one for each type of layer.
+    """Return the mask that a model takes: one for all layers, or one for each type of layer.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ def describe_precision(options: ModelOptions, training: Any) -> dict[str, str]:
 
 
 def resources(*, options: ModelOptions, folders: Folders) -> Resources:
-    """Return what a fit needs: its threads, and a GPU with the estimated memory, which is optional if the device is.
+    """Return the resources of a fit: threads, and a GPU with the estimated memory, optional if the device is.
 
     With `device: auto` and a torch that was built without CUDA, it needs no GPU.
     """

@@ -76,7 +76,7 @@ def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak,
 
 
 def _keys(inputs: Any) -> list[str | bytes]:
-    """Return what identifies each text, row of an array, or row of a data frame."""
+    """Return a key for each text, row of an array, or row of a data frame."""
     rows = inputs
     if hasattr(inputs, "itertuples"):
         rows = inputs.itertuples(index=False, name=None)

@@ -64,7 +64,7 @@ def estimate_density(values: Sequence[float], *, is_signed: bool = True) -> tupl
 
 
 def density_extent(values: Sequence[float], *, is_signed: bool = True) -> Sequence[float]:
-    """Return what an axis must contain: both ends of the density, or all values if they are drawn as dots."""
+    """Return the values that an axis must contain: both ends of the density, or all values drawn as dots."""
     density = estimate_density(values, is_signed=is_signed)
     return values if density is None else (float(density[0][0]), float(density[0][-1]))
 

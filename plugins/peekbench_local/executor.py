@@ -132,7 +132,7 @@ class _LocalPool:
         return Placement(list_gpus(), memory, self._options.workers)
 
     def group(self, item: WorkItem) -> Resources:
-        """Return what an item needs."""
+        """Return the resources that an item needs."""
         resources = self._work.needs(item)
         self._waiting[resources] += 1
         if resources not in self._needs:
@@ -140,7 +140,7 @@ class _LocalPool:
         return resources
 
     def _find_need(self, resources: Resources) -> GpuNeed:
-        """Return what trials need of the GPUs, and allow as many workers as fit there if the user set no number."""
+        """Return the needs of trials for GPUs, and allow as many workers as fit there if the user set no number."""
         if not resources.gpus and self._options.gpu_memory is None:
             return NO_GPU  # without a look at the GPUs of this machine
         need = self._placement.need(resources)

@@ -125,7 +125,7 @@ class Placement:
         return int(max(map(_budget, self._gpus or ()), default=0))
 
     def need(self, resources: Resources) -> GpuNeed:
-        """Return what an item needs of the GPUs.
+        """Return the needs of an item for GPUs.
 
         Raises
         ------

@@ -237,7 +237,7 @@ class PromptEncoder:
 
 
 def _frame_chat(tokenizer: Any, before: str, after: str) -> tuple[str, str, str]:
-    """Return what the chat template puts before and after a user message's text, and before the reply's first word."""
+    """Return the chat template's texts before and after a user message, and before the reply's first word."""
 
     def render(*messages: str, **settings: Any) -> str:
         roles = zip(("user", "assistant"), messages, strict=False)

@@ -152,7 +152,7 @@ class RayPool:
         return max(1, len(self._slots))
 
     def group(self, item: WorkItem) -> Resources:
-        """Return what an item needs."""
+        """Return the resources that an item needs."""
         stated = self._work.needs(item)
         needs = Resources(stated.cpus, stated.memory)
         if not stated.is_gpu_optional:  # otherwise, devices would depend on the machine

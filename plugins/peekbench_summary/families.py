@@ -218,7 +218,7 @@ def judge_all(
 
 
 def generalize(configuration: Configuration, verdict: Verdict, level: float) -> FixedTexts | None:
-    """Return what the trials of a configuration state about other texts; None unless all test the same texts.
+    """Return the evidence of a configuration's trials about other texts; None unless all test the same texts.
 
     Such trials show how much a score varies between subsamples of these texts. Other texts vary as well, so the
     interval for them is wider, and often leaves open what is known about these texts.
@@ -259,7 +259,7 @@ def _measure(
     looks: Looks,
     predictions: Predictions | None,
 ) -> list[Bias]:
-    """Return what is known of the bias of each configuration; see `judge_all`."""
+    """Return the evidence about the bias of each configuration; see `judge_all`."""
     measured = []
     for configuration in results.configurations:
         is_run = looks.of(str(configuration.key[0])).is_run

@@ -382,7 +382,7 @@ def batch_statistics(
 
 
 def _factors(variances: FloatArray) -> FloatArray:
-    """Return what standardization multiplies columns by: 0 for constant ones, which say nothing about the classes.
+    """Return the factors of columns in a standardization: 0 for constant ones, which say nothing about the classes.
 
     Division by the square root of the number of columns gives rows a mean squared length of 1.
     """

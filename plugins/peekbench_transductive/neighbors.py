@@ -78,7 +78,7 @@ def label_spreading(
 
 
 def _keys(inputs: Inputs) -> Sequence[str | bytes]:
-    """Return what identifies each input: the text itself, or the bytes of a row."""
+    """Return a key for each input: the text itself, or the bytes of a row."""
     return [row.tobytes() for row in inputs] if isinstance(inputs, np.ndarray) else inputs
 
 

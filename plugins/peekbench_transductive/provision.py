@@ -30,7 +30,7 @@ def prefetch(*, options: OnFeatures, folders: Folders) -> Mapping[str, Any]:
 
 
 def resources(*, options: OnFeatures, folders: Folders) -> Resources:
-    """Return what a fit needs: one CPU, or what the encoder needs."""
+    """Return the resources of a fit: one CPU, or those of the encoder."""
     if options.encoder is None:
         return Resources()
     return model_provision.resources(options=options.encoder, folders=folders)

@@ -30,7 +30,7 @@ HELD = (
 
 
 def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> Dataset:
-    """Return what a user holds as the rows of a task, which all methods read in the same way.
+    """Return data in memory as the rows of a task, which all methods read in the same way.
 
     Parameters
     ----------

@@ -267,7 +267,7 @@ def check_copies(dataset: Dataset, task: str) -> None:
 
 
 def name_rows(dataset: Dataset) -> str:
-    """Return what messages call the rows of a task: 'texts', 'prompts' or 'rows'."""
+    """Return the name of the rows of a task in messages: 'texts', 'prompts' or 'rows'."""
     if dataset.input_kind == "features":
         return "rows"
     return {"generation": "prompts"}.get(dataset.kind, "texts")

@@ -208,7 +208,7 @@ def find_dialect(
 
 
 def _try_dialect(lines: Iterable[str], delimiter: str, quote: str) -> Dialect:
-    """Return what a delimiter and a quote make of lines."""
+    """Return the lines, split by a delimiter and a quote."""
     header: list[str] = []
     is_regular = False
     try:

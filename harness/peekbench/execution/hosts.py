@@ -193,7 +193,7 @@ def pack(spec: ExperimentSpec, expected: Identity) -> bytes:
 
 
 def unpack(packed: bytes) -> tuple[ExperimentSpec, Identity]:
-    """Return what `pack` has packed.
+    """Return the object that `pack` packed.
 
     Raises
     ------

@@ -56,7 +56,7 @@ MAX_SECONDS = 10.0
 
 
 def describe_code_of(spec: ExperimentSpec) -> dict[str, Files]:
-    """Return what `describe_code` does for the methods and graders of a spec."""
+    """Describe the code of the methods and graders of a spec, as `describe_code` does."""
     return describe_code([*(method.use for method in spec.methods), *spec.graders.values()])
 
 

@@ -234,7 +234,7 @@ class StoredRun:
 
 
 def _find(spec: Mapping[str, Any], group: str, name: str) -> tuple[Any, ...] | None:
-    """Return what a component of a spec uses, with its options; None if the spec does not have it."""
+    """Return the entry that a component of a spec uses, with its options; None if the spec does not have it."""
     for component in spec.get(group, ()):
         if component["name"] == name:
             return component["use"], component["options"]

@@ -116,7 +116,7 @@ class SpecWork:
         return self._spec.timeout
 
     def needs(self, item: WorkItem) -> Resources:
-        """Return what the trials of an item need while they run.
+        """Return the resources that the trials of an item need while they run.
 
         Raises
         ------
@@ -311,7 +311,7 @@ class SpecWork:
 
 
 def _find_needs(method: MethodSpec, options: Options, folders: Folders) -> Resources:
-    """Return what a fit with these options needs, after checking what the plugin returned."""
+    """Return the resources of a fit with these options, after checking the plugin's answer."""
     if method.entry.preparation.resources is None:
         return Resources()
     caller = Foreign(f"method {method.name}: `resources`", method.use, options)

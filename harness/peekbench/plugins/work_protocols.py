@@ -208,7 +208,7 @@ class Work(Protocol):
         """Return this work with the data of its tasks, to send it to machines that may be unable to read them."""
 
     def needs(self, item: WorkItem) -> Resources:
-        """Return what the trials of an item need while they run."""
+        """Return the resources that the trials of an item need while they run."""
 
 
 class Executor(Protocol[O_contra]):

@@ -41,7 +41,7 @@ class Predicted:
         return len(self.numbers)
 
     def __getitem__(self, rows: slice | BoolArray) -> Predicted:
-        """Return what is predicted for some inputs."""
+        """Return the predictions for some inputs."""
         if self.labels is None:
             return Predicted(self.numbers[rows])
         return Predicted(self.numbers[rows], self.labels[rows])

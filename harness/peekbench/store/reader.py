@@ -172,7 +172,7 @@ class Store:
         return spec
 
     def experiment(self) -> Experiment:
-        """Return what the numbers of the stored trials depend on."""
+        """Return the facts on which the numbers of the stored trials depend."""
         rows = self._query("SELECT method, task, key FROM bases")
         return Experiment(self.spec(), self.tasks(), {(method, task): key for method, task, key in rows})
 
@@ -202,12 +202,12 @@ class Store:
         return {name: json.loads(data) for name, data in rows}
 
     def methods(self) -> dict[str, StoredMethod]:
-        """Return what reports need of the methods' entries by name, in the spec's order."""
+        """Return the facts of the methods' entries that reports need by name, in the spec's order."""
         rows = self._query("SELECT name, control, summary, metrics FROM methods ORDER BY position")
         return {name: StoredMethod(control, summary, json.loads(metrics)) for name, control, summary, metrics in rows}
 
     def row_name(self) -> RowName:
-        """Return what reports call the rows of the tasks."""
+        """Return the name of the rows of the tasks in reports."""
         if all(data["row_name"] != "rows" for data in self.tasks().values()):
             return "texts"
         return "rows"
@@ -297,7 +297,7 @@ class Store:
         return [TrialFailure(Trial(Draw(*draw), method), error, text) for *draw, method, error, text in rows]
 
     def repeats(self) -> list[tuple[Trial, Repeat]]:
-        """Return what was done twice, and in which trial."""
+        """Return the fits that were made twice, with their trials."""
         rows = self._query(
             f"{SELECT_DRAW}, method, repeats FROM trials JOIN draws ON draws.id = trials.draw "
             "WHERE repeats IS NOT NULL ORDER BY draw, method"
@@ -411,6 +411,6 @@ class Store:
 
 
 def _predictions_of(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return what determines whether the predictions of two arms are equal; compressed answers may differ in form."""
+    """Return a value that is equal for equal predictions of two arms; compressed answers may differ in form."""
     _, _, _, _, numbers, labels, answers, _ = row
     return numbers, labels, answers and zlib.decompress(answers)

@@ -115,7 +115,7 @@ def placeholders(values: Sequence[object]) -> str:
 
 
 def find_damage(connection: sqlite3.Connection) -> str:
-    """Return what SQLite finds wrong with a file; empty if there is nothing."""
+    """Return the defects that SQLite finds in a file; empty if there are none."""
     lines = [text for (text,) in connection.execute(f"PRAGMA integrity_check({MAX_LINES})") if text != "ok"]
     return "\n".join(map(quote, lines))
 
