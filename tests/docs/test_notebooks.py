@@ -43,8 +43,11 @@ def test_notebooks_run(tmp_path: Path) -> None:
         for cell in notebook.cells:
             outputs = cell.get("outputs", ())
             assert len(outputs) <= 3, (name, cell.source, outputs[:5])
-            shown[name].update(kind for output in outputs for kind in output.get("data", {}))
+            data = [output.get("data", {}) for output in outputs]
+            shown[name].update(kind for kinds in data for kind in kinds)
+            shown[name]["svg"] += sum("<svg" in kinds.get("text/html", "") for kinds in data)
     assert set(shown) == {"own_method", "own_scores", "reading_a_run"}
     assert all(kinds["text/html"] for kinds in shown.values()), "reports and tables"
-    assert shown["own_scores"]["image/png"] == shown["reading_a_run"]["image/png"] == 1, "figures"
+    assert shown["own_scores"]["svg"], "figures"
+    assert shown["reading_a_run"]["image/png"] == 1, "a figure of matplotlib"
     assert {path.name for path in (tmp_path / "reading_a_run" / "reports" / "example").iterdir()} >= {"report.html"}
