@@ -43,7 +43,7 @@ def find_few_subsamples(table: WideTable) -> list[Finding]:
         needed = MIN_SUBSAMPLES
         if num_units < MIN_JUDGED:
             needed = max(needed, math.ceil(MIN_JUDGED / per_subsample))
-        few = [f"{task} {count}" for task, count in counts.items() if count < needed]
+        few = [f"{pluralize(count, 'subsample')} of {task}" for task, count in counts.items() if count < needed]
         if not few:
             continue
         findings.append(
@@ -51,7 +51,7 @@ def find_few_subsamples(table: WideTable) -> list[Finding]:
                 "warning",
                 "too few subsamples for a verdict",
                 table.locate(**as_mapping(key, CONFIGURATION)),
-                f"{pluralize(len(group), 'trial')}; {join_names(few)}",
+                join_names(few),
                 f"add subsamples: each of these tasks needs at least {needed}",
             )
         )

@@ -109,11 +109,11 @@ def few(*counts: int) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("counts", "independent_tasks", "evidence", "needed"),
     [
-        ((3,), False, "3 trials; task0 3", 6),
-        ((1, 1, 1), True, "3 trials; task0 1, task1 1, task2 1", 2),
-        ((2, 2), True, "4 trials; task0 2, task1 2", 3),
-        ((8, 1), False, "9 trials; task1 1", 2),
-        ((3, 3, 3), False, "9 trials; task0 3, task1 3, task2 3", 6),
+        ((3,), False, "3 subsamples of task0", 6),
+        ((1, 1, 1), True, "1 subsample of task0, 1 subsample of task1, 1 subsample of task2", 2),
+        ((2, 2), True, "2 subsamples of task0, 2 subsamples of task1", 3),
+        ((8, 1), False, "1 subsample of task1", 2),
+        ((3, 3, 3), False, "3 subsamples of task0, 3 subsamples of task1, 3 subsamples of task2", 6),
     ],
 )
 def test_too_few_subsamples_for_a_verdict_are_a_warning_of_every_report(

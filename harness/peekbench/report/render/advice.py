@@ -14,7 +14,7 @@ from peekbench.formatting import (
 )
 from peekbench.records.report import Report
 from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
-from peekbench.report.render.fixed_texts import has_published, is_mean, name_decision
+from peekbench.report.render.fixed_texts import has_published, name_decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Answer:
 
 
 MAX_NAMED = 3  # methods in an answer
+MIN_SECONDS = 10  # of work that is worth a forecast
 NEXT = "What next?"
 ADD = {"run": "add them to each num_subsamples", "table": "add them to the table"}
 """How to add subsamples."""
@@ -72,9 +73,10 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     if undecided := {verdict.method: verdict for verdict in judged if verdict.decision == "inconclusive"}:
         return _settle_all(report, undecided)
     if decisions & {"biased up", "biased down"}:
-        reason = f"Their fits did not see the test {judged[0].rows}, so the {effect} does not affect them."
-        if not all(map(is_mean, judged)) and any(map(has_published, judged)):
+        if any(map(has_published, judged)):
             reason = f"No {judged[0].rows.removesuffix('s')} is predicted by a fit that adapted to it."
+            return Answer(NEXT, "Report the score to publish", reason)
+        reason = f"Their fits did not see the test {judged[0].rows}, so the {effect} does not affect them."
         return Answer(NEXT, "Report the extra scores", reason)
     if unchecked := [control.method for control in controls if control.decision == "undecided"]:
         return Answer(NEXT, "More data", f"The run is too small to be checked by {name_methods(unchecked)}.")
@@ -131,8 +133,8 @@ def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tu
         if not extension.command:
             how = f"set num_subsamples={extension.num_subsamples + advice.subsamples}"
     time = ""
-    if extension.seconds:
-        time = f" and take one worker about {duration(advice.subsamples * extension.seconds)}"
+    if (seconds := advice.subsamples * (extension.seconds or 0)) >= MIN_SECONDS:
+        time = f" and take one worker about {duration(seconds)}"
     extended = (
         f"On these {first.rows}, they settle {settled} {likely} (otherwise, the next report states a new number)"
         f"{time}: {how}"

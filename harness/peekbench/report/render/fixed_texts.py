@@ -129,8 +129,9 @@ def state_published(verdict: Verdict) -> tuple[str, str]:
             if not bias.excludes_zero:
                 details += ", possibly by chance"
         details += "."
-    if evidence.extra > evidence.published and verdict.decision != "biased down":
-        details += f" The score to publish is higher by chance, or because fits to fewer {rows} are better."
+    rest = format_cell(evidence.published - evidence.extra - bias.mean, verdict.unit)
+    if rest != format_cell(0.0, verdict.unit):
+        details += f" Chance and adapting to more {rows} change this score by {rest}{points(verdict.unit)}."
     return score, details
 
 
