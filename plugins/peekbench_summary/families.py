@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from peekbench import Estimate, Verdict
-from peekbench.records import Family, FixedTexts, Looks, OtherTasks, Predictions, TrialEvidence, Unit
+from peekbench.records import POINTS, Family, FixedTexts, Looks, OtherTasks, Predictions, TrialEvidence, Unit
 from peekbench.results import Configuration, Configurations, decide, find_families
 from peekbench_stats import (
     hierarchical_rejections,
@@ -138,6 +138,7 @@ def smallest_p(num_tasks: int) -> float:
     return 2.0 ** (1 - num_tasks)
 
 
+PERCENTAGE = "percentage"  # the name in sentences of a score in percent that may be no accuracy
 MIN_LOG_LOSS_CHANGE = 0.001  # nats per text; smaller changes of the log loss are not mentioned
 
 
@@ -175,10 +176,11 @@ def judge_all(
     )
     biases = _measure(results, options, probabilistic, looks, predictions)
     verdicts: dict[int, Verdict] = {}
+    score = options.score
+    if score == "score" and results.units == POINTS and not results.is_accuracy:
+        score = PERCENTAGE
     for members in find_families(results.configurations, options.family):
-        judged = judge_family(
-            [biases[member] for member in members], options.level, options.score, unit=results.units.difference
-        )
+        judged = judge_family([biases[place] for place in members], options.level, score, unit=results.units.difference)
         for member, (verdict, conclusion) in zip(members, judged, strict=True):
             configuration = results.configurations[member]
             assert isinstance(verdict.evidence, TrialEvidence)

@@ -61,6 +61,7 @@ LIMITS = {column.name: (column.minimum, column.maximum) for column in USER_COLUM
 """Minimum and maximum of the columns of numbers."""
 PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
 """Columns that may be percentages."""
+YES_OR_EMPTY = ("independent_tasks", "percentages")
 PERCENT_DIGITS = 14  # decimals of a fraction, so that 71.1% is exactly 0.711
 MISSING = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "-", "--")
 """Texts that mean a missing number. In columns of texts they are ordinary names."""
@@ -131,6 +132,8 @@ class CellReader:
         self.origin = origin
         self.alike_answers: list[str] = []
         """Answers that are not equal to their labels but alike, and count as correct."""
+        self.has_percentages = False
+        """Whether a column of scores that was read has percentages."""
         self._options = options
         self._has_unit = options.region is not None  # scores can then have any size
         self.is_of_texts = roles.source(TEXT.name) is not None
@@ -262,6 +265,7 @@ class CellReader:
         elif is_percentage.any():
             problem = "has no percent sign, but other cells have one; write it in all cells or in none"
             self.require(is_percentage | values.isna(), source, problem)
+        self.has_percentages |= bool(is_percentage.any())
         with np.errstate(over="ignore"):
             return values.where(~is_percentage, (values / 100).round(PERCENT_DIGITS))
 
@@ -387,7 +391,7 @@ def _check_names(trials: pd.DataFrame, reader: CellReader) -> None:
             "is an average of other tasks, which would count twice; delete its rows, or rename the task",
         ),
         ("metric", trials["metric"] != "", "is empty; name the metric, or ignore the column"),
-        ("independent_tasks", trials["independent_tasks"].isin(("", "yes")), "is neither 'yes' nor empty; correct it"),
+        *((name, trials[name].isin(("", "yes")), "is neither 'yes' nor empty; correct it") for name in YES_OR_EMPTY),
         ("control", trials["control"].isin(get_args(Control)), "is not 'negative', 'positive' or empty; correct it"),
     ]
     for column, place in (("metric", "task"), ("control", "method")):

@@ -88,6 +88,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
     ResultsColumn("predict_seconds", "number", minimum=0),
     OF_TRIAL("looks", "text"),
     OF_TRIAL("independent_tasks", "text"),
+    OF_TRIAL("percentages", "text"),
 )
 """All columns in order. Scores come from `peekbench.results.SCORES`.
 
@@ -117,6 +118,8 @@ SIZES = ("num_train", "num_test")
 MAJORITY = "majority"
 INDEPENDENT = {"independent_tasks": "yes"}
 """The cell of tables whose tasks have independent draws."""
+AS_PERCENTAGES = {"percentages": "yes"}
+"""The cell of tables whose scores are percentages, of which nothing else is known."""
 TEXT_DEFAULTS = {column.name: "" for column in COLUMNS if column.type == "text"} | {"task": "task", "method": "method"}
 """Columns of texts with the values that replace missing columns."""
 DTYPES = {"text": "str", "integer": "Int64", "number": "float64"}
@@ -271,7 +274,7 @@ def are_accuracies(results: pd.DataFrame) -> bool:
 
 
 def score_units(results: pd.DataFrame) -> ScoreUnits:
-    """Return the units of scores: points if all are accuracies, or another score that is a fraction by definition.
+    """Return the units of scores: points if all are accuracies, percentages, or other fractions by definition.
 
     Parameters
     ----------
@@ -292,7 +295,7 @@ def score_units(results: pd.DataFrame) -> ScoreUnits:
     >>> score_units(results).score, score_units(select_score(results, "macro_f1", "summary")).score
     ('number', 'fraction')
     """
-    is_fraction = results["num_correct"].notna()
+    is_fraction = results["num_correct"].notna() | (results["percentages"] == "yes")
     for name in results.columns:
         if name != "score" and find_score(name).unit == "fraction":
             is_fraction |= results["score"] == results[name]

@@ -157,7 +157,7 @@ def read_store(store: Store) -> pd.DataFrame:
     majorities = store.majorities()
     draws = zip(*(table[column] for column in ("task", *SIZES, "subsample")), strict=True)
     table[MAJORITY] = [majorities.get(draw) for draw in draws]
-    table = table.assign(looks="", **INDEPENDENT).astype(TYPES)
+    table = table.assign(looks="", percentages="", **INDEPENDENT).astype(TYPES)
     table["looks"] = write_looks(store, table)
     return table[list(COLUMN_NAMES)]
 

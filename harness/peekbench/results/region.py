@@ -100,7 +100,7 @@ def select_score(results: pd.DataFrame, name: str, analysis: str) -> pd.DataFram
         )
     if not find_score(name).is_higher_better:
         values = -values
-    return results.assign(score=values, num_correct=None)
+    return results.assign(score=values, num_correct=None, percentages="")
 
 
 def default_region(name: str) -> float:

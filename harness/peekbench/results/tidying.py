@@ -13,6 +13,7 @@ from peekbench.records.data import Predictions, TableKeywords, TableOptions
 from peekbench.results.cells import CellReader, join_draws, plain_table, rank, read_arms, read_subsamples, read_trials
 from peekbench.results.columns import (
     ARM_MEASURES,
+    AS_PERCENTAGES,
     BY_ROW,
     BY_TEXT,
     COLUMN_NAMES,
@@ -25,6 +26,7 @@ from peekbench.results.columns import (
     TEXT,
     TRIAL,
     ColumnUse,
+    are_accuracies,
     short,
     sort_arms,
 )
@@ -149,6 +151,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     has_texts_as_draws = pairing == BY_TEXT or bool(results["num_test"].eq(1).fillna(False).all())
     if options.independent_tasks or has_texts_as_draws or pairing == BY_ROW:  # the last has no numbers that tasks share
         results = results.assign(**INDEPENDENT)
+    if reader.has_percentages and not are_accuracies(results):
+        results = results.assign(**AS_PERCENTAGES)
     results = state_earlier(results, options.earlier_numbers, origin)
     use = ColumnUse(
         used=tuple(name for role, name in roles.sources.items() if name == str(role)),

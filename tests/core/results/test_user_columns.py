@@ -84,12 +84,14 @@ def test_percentages_and_decimal_commas_are_read_exactly(write: Any, options: di
 
 
 @pytest.mark.parametrize("cell", ["0.72", "1.0", 1.0])
-def test_fractions_are_refused_if_scores_are_percentages(cell: Any) -> None:
+def test_fractions_are_refused_if_scores_are_percentages_which_remain_percentages(cell: Any) -> None:
     table = pd.DataFrame({"task": "a", "extra": ["71.5", cell], "test": ["71.5", "72"]})
     with pytest.raises(ResultsError, match=f"row 2, column 'extra': {cell} is at most 1, but --percent is given"):
         tidy(table, "mixed", percent=True)
     signed = table.assign(extra=["71.5", "0.72%"])
-    assert tidy(signed, "mixed", percent=True)["score"].min() == 0.0072
+    read = tidy(signed, "mixed", percent=True)
+    assert read["score"].min() == 0.0072
+    assert "points. Undecided (the percentage: extra 36.1%)." in repr(pb.analyze(read))
 
 
 def test_columns_of_seeds_and_folds_number_the_subsamples_together() -> None:
