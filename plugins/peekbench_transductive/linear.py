@@ -43,6 +43,10 @@ class LinearClassifier:
         return self.head.predict(self.features.transform(inputs))
 
 
+MAX_SPANNED = 250
+"""Rows up to which their span is found faster than Newton's method ends on sparse features; it takes cubic time."""
+
+
 def fit_head(rows: Matrix, labels: IntArray | FloatArray, regularization: float) -> Head:
     """Fit a multinomial logistic regression with an unpenalized intercept.
 
@@ -60,7 +64,7 @@ def fit_head(rows: Matrix, labels: IntArray | FloatArray, regularization: float)
     Head
         The classifier.
     """
-    if rows.shape[0] < rows.shape[1]:
+    if rows.shape[0] < min(rows.shape[1], MAX_SPANNED):
         products = rows @ rows.T
         return _fit_few(rows, products.toarray() if hasattr(products, "toarray") else products, labels, regularization)
     return _fit(rows, labels, regularization)
