@@ -22,7 +22,7 @@ from simulated_trials import Draw, Method, share
 from verdicts import skewed
 
 from peekbench.records import FloatArray, Looks, Verdict
-from peekbench.records.report import Extension, Report
+from peekbench.records.report import Extension, Report, RowLimit
 from peekbench.report.facts.reports import limit_advice
 from peekbench.report.render.advice import advise_next
 from peekbench_summary.families import judge_family
@@ -69,7 +69,7 @@ def replay(method: Method, first: int, supported: int, rng: np.random.Generator)
             verdict = report(method, size, first, fractions, rng)
             if verdict.decision != "inconclusive":
                 return "settled", verdict.decision
-        verdict = limit_advice(verdict, {NUM_TEST: supported})
+        verdict = limit_advice(verdict, {NUM_TEST: RowLimit(supported, "mine", NUM_TEST)})
         extension = Extension("peekbench run mine.yaml", of="run", num_subsamples=sizes[-1])
         printed = advise_next(Report("mine", "", verdicts=(verdict,), extension=extension), [verdict], [])
         if "cannot be settled" in printed.details:

@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from statistics import fmean
+
+import numpy as np
 
 from peekbench import Estimate, Verdict
 from peekbench.records import POINTS, Family, FixedTexts, Looks, OtherTasks, Predictions, TrialEvidence, Unit
@@ -45,6 +48,7 @@ from peekbench_summary.estimates import (
 from peekbench_summary.forecast import settle
 from peekbench_summary.hidden_bias import LEVEL, find_hidden, has_signal
 from peekbench_summary.scores import LOG_LIKELIHOOD
+from peekbench_summary.text_noise import read_answers
 
 
 def count_biased_tasks(family: Sequence[Bias], alpha: float) -> list[tuple[int, int]]:
@@ -199,6 +203,8 @@ def judge_all(
                     looks=describe_looks(configuration, looks),
                     fixed_texts=generalize(configuration, verdict, options.level),
                 )
+                if evidence.settling is not None and predictions is not None and not configuration.has_folds:
+                    evidence = replace(evidence, disagreement=find_disagreement(configuration, predictions))
                 if configuration.key in log_likelihoods:
                     units = log_likelihoods[configuration.key]
                     change = find_other_bias(units, verdict.decision, biases[member].levels.now(conclusion.alpha))
@@ -217,6 +223,26 @@ def judge_all(
                     verdict = replace(verdict, estimate=Estimate(verdict.estimate.mean))
             verdicts[member] = verdict
     return tuple(verdict for _, verdict in sorted(verdicts.items()))
+
+
+def find_disagreement(configuration: Configuration, predictions: Predictions) -> float | None:
+    """Return the share of texts that one of the arms extra and test answers right, and the other one does not.
+
+    The fewer they are, the less the bias varies between subsamples. A fit that averages several seeds lowers it if it
+    is random; more texts or subsamples do not.
+
+    Returns
+    -------
+    float or None
+        Mean over tasks; None if the answers are unknown.
+    """
+    shares = []
+    for task in configuration.subsamples:
+        answers = read_answers(configuration, task, predictions)
+        if answers is None:
+            return None
+        shares.append(float(np.abs(answers.scores["test"] - answers.scores["extra"]).mean()))
+    return fmean(shares)
 
 
 def generalize(configuration: Configuration, verdict: Verdict, level: float) -> FixedTexts | None:

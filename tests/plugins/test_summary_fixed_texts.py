@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -23,7 +24,7 @@ DIVISIONS, TEXTS = 12, 300
 class Given:
     """Answers to the same texts in each division."""
 
-    scores: dict[str, FloatArray]
+    scores: Mapping[str, FloatArray]
     rows: Any
 
     def answers(self, *_: object) -> Answers:
@@ -51,8 +52,9 @@ def judge(bias: float, sd: float, seed: int, *, score: str = "score", shift: int
     (configuration,) = results.configurations
     by_task = {name: {"news": values.tolist()} for name, values in means.items()}
     results = replace(results, configurations=(replace(configuration, scores=by_task),))
-    results = with_fixed_texts(results, Given(scores, rows), is_mean=score == "score")  # type: ignore[arg-type]
-    (verdict,) = judge_all(results, Summary(score=score), {})
+    given: Any = Given(scores, rows)
+    results = with_fixed_texts(results, given, is_mean=score == "score")
+    (verdict,) = judge_all(results, Summary(score=score), {}, predictions=given)
     assert isinstance(verdict.evidence, TrialEvidence)
     return verdict, verdict.evidence.fixed_texts
 
@@ -70,6 +72,13 @@ def test_other_texts_have_a_wider_interval_which_covers_their_bias_and_score() -
         assert 0.9 <= np.mean(covered) <= 0.99, name
         error = np.std([estimate.mean for estimate in estimates])
         assert np.mean([estimate.high - estimate.low for estimate in estimates]) == pytest.approx(4 * error, rel=0.15)
+
+
+def test_an_open_verdict_knows_on_how_many_texts_extra_and_test_disagree() -> None:
+    """A normal difference of two answers has the mean size sd * sqrt(2 / pi)."""
+    judged = [judge(0.005, 0.2, seed, shift=1)[0] for seed in range(20)]
+    found = [getattr(each.evidence, "disagreement", 0) for each in judged if each.decision == "inconclusive"]
+    assert found == pytest.approx([0.16] * len(found), rel=0.2) and found
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import MethodEntry, MethodTaskKind
 from peekbench.plugins.graders import GRADERS
 from peekbench.records.data import Dataset, Split, Task, TaskKind, as_texts
+from peekbench.records.report import RowLimit
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
@@ -304,11 +305,16 @@ def _uses_of_one(num_test: int, design: Design, task: Mapping[str, Any]) -> floa
     """
     if design.folds:
         return 0.0
-    num_rows: int = task["splits"].get("test", task)["rows"]
-    return num_test * (design.crossover or 1) / num_rows
+    return num_test * (design.crossover or 1) / _count_rows(task)
 
 
-def count_supported(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> dict[int, int]:
+def _count_rows(task: Mapping[str, Any]) -> int:
+    """Return the number of rows of a task from which test sets are drawn."""
+    number: int = task["splits"].get("test", task)["rows"]
+    return number
+
+
+def count_supported(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> dict[int, RowLimit]:
     """Return the number of subsamples per task that the rows of every task support, by test size.
 
     More would test each text more than `MAX_USES` times: they would hardly tell more about other texts, and the
@@ -323,14 +329,14 @@ def count_supported(designs: Mapping[str, Design], facts: Mapping[str, Mapping[s
     --------
     >>> design = Design(num_train=10, num_test=80, num_subsamples=60)
     >>> count_supported({"news": design}, {"news": {"rows": 200, "splits": {}}})
-    {80: 25}
+    {80: RowLimit(num_subsamples=25, task='news', num_rows=200)}
     """
-    supported: dict[int, int] = {}
+    supported: dict[int, RowLimit] = {}
     for name, task in facts.items():
         for size in designs[name].num_test:
             if uses := _uses_of_one(size, designs[name], task):
-                number = int(MAX_USES / uses)
-                supported[size] = min(number, supported.get(size, number))
+                limit = RowLimit(int(MAX_USES / uses), name, _count_rows(task))
+                supported[size] = min(limit, supported.get(size, limit))
     return supported
 
 

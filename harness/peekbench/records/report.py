@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from peekbench.records.figures import Figure
 from peekbench.records.runs import DEFAULT_FORMATS
@@ -232,6 +232,23 @@ class MethodFacts:
     """Summary that the plugin gives."""
 
 
+class RowLimit(NamedTuple):
+    """The number of subsamples that the rows of a task support.
+
+    Examples
+    --------
+    >>> min(RowLimit(40, "news", 400), RowLimit(60, "mails", 600)).task
+    'news'
+    """
+
+    num_subsamples: int
+    """Number of subsamples."""
+    task: str
+    """Name of the task."""
+    num_rows: int
+    """Rows from which test sets are drawn."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extension:
     """How to add subsamples to what a report is about.
@@ -255,7 +272,7 @@ class Extension:
     earlier: tuple[int, ...] = ()
     """Subsamples per task at all analyses of a table, this one included, which the next one must state. Empty if the
     column `looks` of the table tells them."""
-    max_subsamples: Mapping[int, int] = field(default_factory=dict)
+    max_subsamples: Mapping[int, RowLimit] = field(default_factory=dict)
     """Subsamples per task that the rows of all tasks support, by test size; empty for tables."""
 
 

@@ -186,6 +186,10 @@ class Settling:
     """Largest number of additional subsamples per task that was considered."""
     is_limited_by_rows: bool = False
     """Whether `maximum` is the number that the rows of the tasks support. Set by peekbench."""
+    limiting_task: str = ""
+    """The task whose rows support no more, if `is_limited_by_rows`."""
+    num_rows: int = 0
+    """Number of its rows from which test sets are drawn."""
     half_width: float | None = None
     """Half-width of the interval after `maximum` more subsamples, if `advice` is None."""
 
@@ -326,6 +330,9 @@ class TrialEvidence:
     """Loss of a failure that the user stated; 0 with folds, where failures cancel."""
     settling: Settling | None = None
     """What would settle an inconclusive verdict, if that is known."""
+    disagreement: float | None = None
+    """Share of the texts of an inconclusive verdict that one of the arms extra and test answers right, and the other
+    one does not; None if it is unknown."""
     log_likelihood: Estimate | None = None
     """Change of the log-likelihood, if it shows a bias that the decision does not state."""
     looks: LooksTaken | None = None

@@ -12,7 +12,7 @@ import pytest
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.runner import run
 from peekbench.records import Report, TrialEvidence
-from peekbench.records.report import Analysis, Extension
+from peekbench.records.report import Analysis, Extension, RowLimit
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import (
     Advice,
@@ -119,7 +119,7 @@ def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
     ("extension", "how"),
     [
         (RUN, "set num_subsamples to 132, then run:"),
-        (replace(RUN, num_subsamples=None), "add them to each num_subsamples, then run:"),
+        (replace(RUN, num_subsamples=None), "add 120 to each num_subsamples, then run:"),
         (Extension("peekbench analyze r.csv"), "add them to the table, then run:"),
         (Extension(earlier=(20,)), "add them to the table, then analyze it with earlier=[20]."),
         (replace(RUN, command=""), "set num_subsamples=132, then run it again."),
@@ -127,8 +127,8 @@ def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
 )
 def test_what_settles_open_verdicts_is_one_number_and_one_command(extension: Extension, how: str) -> None:
     following = ask(UP, UNDECIDED, extension=extension)["What next?"]
-    assert following.short == "120 more subsamples per task"
-    assert "settle tapt with 81% probability" in following.details and how in following.details
+    assert following.short == "Add subsamples"
+    assert following.details == f"120 more per task settle tapt with 81% probability, given these results: {how}"
     assert following.command == extension.command
 
 
@@ -161,6 +161,13 @@ def test_a_verdict_that_cannot_be_settled_leaves_an_interval_to_report() -> None
         "Report the interval. tapt: this cannot be settled with these data: with 1,000 more subsamples per task, the "
         "interval would be about ±0.90 points; report that a bias beyond ±1.40 points is excluded."
     )
+    noisy = replace(
+        hopeless, method="net", evidence=replace(OPEN, settling=Settling(None, half_width=0.009), disagreement=0.47)
+    )
+    assert (
+        "±0.90 points, because extra and test disagree on 47% of the texts (fits of net that average several seeds may "
+        "agree more); report that" in ask(hopeless, noisy)["What next?"].text
+    )
 
 
 def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
@@ -172,38 +179,42 @@ def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
         following = ask(UP, single, extension=extension)["What next?"]
         assert (following.short, following.command) == ("At least 20 more subsamples per task", extension.command)
         assert following.text.endswith(f"They measure the noise, which is unknown: {how}")
-    assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "120 more subsamples per task"
+    assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "Add subsamples"
 
 
 def test_one_number_of_subsamples_is_advised_with_its_probability() -> None:
-    assert "; 120 more subsamples per task settle this with 81% probability." in state(UNDECIDED)
+    assert "; 120 more subsamples per task settle this with 81% probability, given these results." in state(UNDECIDED)
     assert state_briefly(UNDECIDED) == "Undecided."
-    following = ask(UNDECIDED)["What next?"]
+    single = replace(UNDECIDED, evidence=replace(OFFICIAL, num_tasks=1, fixed_texts=KNOWN))
+    following = ask(single, extension=replace(RUN, seconds=2))["What next?"]
     assert following.text == (
-        "120 more subsamples per task. On these texts, they settle tapt with 81% probability (otherwise, the "
-        "next report states a new number): set num_subsamples to 132, then run:"
+        "Add subsamples. 120 more settle tapt on these texts with 81% probability, given these results: "
+        "set num_subsamples to 132 (about 4 min 00 s with one worker), then run:"
     )
 
 
 def test_no_more_subsamples_are_advised_than_the_rows_support() -> None:
     """12 subsamples of each of 5 tasks were drawn, and the rows support 140."""
+    limits = {30: RowLimit(140, "news", 70), 60: RowLimit(500, "mails", 900)}
     settling = Settling(Advice(300, 0.8), half_width=0.002)
     verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=settling))
-    limited = limit_advice(verdict, {30: 140, 60: 500})
+    limited = limit_advice(verdict, limits)
     evidence = limited.evidence
     assert isinstance(evidence, TrialEvidence) and evidence.settling is not None
     assert (evidence.settling.advice, evidence.settling.maximum) == (None, 128)
-    assert "with all rows, the interval would be about ±0.54 points" in state(limited)
+    shown = "with all 70 texts of news in 20 test sets each, the interval would be about ±0.54 points"
+    assert shown in state(limited)
     following = ask(limited)["What next?"]
     assert following.short == "Report the interval" and not following.command
     at_60 = replace(verdict, parts=(("method", "tapt"), ("num_test", 60)))
-    assert limit_advice(at_60, {30: 140, 60: 500}) == at_60
+    assert limit_advice(at_60, limits) == at_60
     assert limit_advice(verdict, {}) == verdict, "the rows of a table are unknown"
 
 
 def test_a_run_knows_its_rows_and_json_has_what_they_allow(make_spec: Any) -> None:
     report = report_of_run(run(make_spec()).store)
-    assert report.extension.max_subsamples == {30: 20 * 400 // (2 * 30)}, "each trial scores two sets of 30 texts"
+    (limit,) = report.extension.max_subsamples.values()
+    assert limit.num_subsamples == 20 * 400 // (2 * 30), "each trial scores two sets of 30 texts"
     verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=Settling(Advice(130, 0.81))))
     limited = add_analyses(replace(report, verdicts=()), [Analysis("summary", verdicts=(verdict,))])
     (written,) = json.loads(render_json(limited))["verdicts"]
@@ -248,11 +259,13 @@ def test_how_to_extend_a_run_depends_on_all_its_trials_and_tasks(make_spec: Any,
     run(spec, store=tmp_path / "run.sqlite")
     extension = extension_of(spec)
     assert (extension.num_subsamples, extension.num_missing) == (2, 0)
-    assert extension.max_subsamples == {30: 20 * 400 // (2 * 30)}
+    assert extension.max_subsamples == {30: RowLimit(20 * 400 // (2 * 30), "toy.words", 400)}
     own = {"use": "toy.words", "name": "b", "options": {"num_rows": 120}, "num_subsamples": 3}
     extension = extension_of(make_spec(tasks=[own, "toy.words"], methods=["toy.vote"], design=design(2)))
     assert (extension.num_subsamples, extension.num_missing) == (None, 3), "tasks differ, and none is run of the other"
-    assert extension.max_subsamples == {30: 20 * 120 // (2 * 30)}, "the rows of the smaller task limit both"
+    assert extension.max_subsamples == {30: RowLimit(20 * 120 // (2 * 30), "b", 120)}, (
+        "the rows of the smaller task limit both"
+    )
 
 
 def design(num_subsamples: int) -> dict[str, int]:

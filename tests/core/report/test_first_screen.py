@@ -168,9 +168,8 @@ Biased? Yes. Of 4 configurations of 2 methods, 1 is biased up, 1 inconclusive, 2
 How large? 0.00 (all-words (num_train=60)) to +3.57 points (count (num_train=60)). These are estimates of 4
     configurations of 2 methods, not an interval. Up to 0.50 points is negligible.
 Checked? 1 of 1 control passed. The bias of a control is known in advance.
-What next? 38 more subsamples per task. On these texts, they settle count (num_train=120) with 81%
-    probability (otherwise, the next report states a new number): set num_subsamples to 48, then run:
-    peekbench run methods.yaml
+What next? Add subsamples. 38 more settle count (num_train=120) with 81% probability, given these results:
+    set num_subsamples to 48, then run: peekbench run methods.yaml
 """,
     "generation": """
 Biased? Yes. add is biased up.
@@ -190,8 +189,8 @@ How large? +3.00 [-1.02, +7.02] points. The 95% interval is in brackets. Up to 0
 Checked? 1 of 1 control passed. The bias of a control is known in advance.
 Warning: Too few subsamples for a verdict: 5 subsamples of reviews; add subsamples: each of these tasks
     needs at least 6.
-What next? 50 more subsamples per task. On these texts, they settle count with 81% probability (otherwise,
-    the next report states a new number): set num_subsamples to 55, then run: peekbench run unsettled.yaml
+What next? Add subsamples. 50 more settle count with 81% probability, given these results: set
+    num_subsamples to 55, then run: peekbench run unsettled.yaml
 """,
 }
 """The first lines after the question, as Python prints them."""

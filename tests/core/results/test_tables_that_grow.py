@@ -56,7 +56,7 @@ def test_a_table_that_follows_its_advice_has_the_level_of_an_extended_run() -> N
     printed = run_command("analyze", "scores.csv").stdout
     (command,) = re.findall(r"^ +(peekbench analyze .*)$", printed, re.MULTILINE)
     assert command == "peekbench analyze scores.csv --earlier 20"
-    (advised,) = re.findall(r"^What next\? +(\d+) more subsamples per task", printed, re.MULTILINE)
+    (advised,) = re.findall(r"^What next\? +Add subsamples\. (\d+) more ", printed, re.MULTILINE)
     number = 20 + int(advised)
     scores(number).to_csv("scores.csv", index=False)
     verdict, *_ = json.loads(run_command(*command.split()[1:], "--json").stdout)["verdicts"]

@@ -23,6 +23,7 @@ from peekbench.records.report import (
     Extension,
     MethodFacts,
     Report,
+    RowLimit,
     RunContent,
 )
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
@@ -284,13 +285,13 @@ def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "
     )
 
 
-def _describe_rows(analysis: Analysis, rows: RowName, max_subsamples: Mapping[int, int]) -> Analysis:
+def _describe_rows(analysis: Analysis, rows: RowName, max_subsamples: Mapping[int, RowLimit]) -> Analysis:
     """Return an analysis whose verdicts name the rows of the tasks and advise what they allow."""
     verdicts = (limit_advice(replace(verdict, rows=rows), max_subsamples) for verdict in analysis.verdicts)
     return replace(analysis, verdicts=tuple(verdicts))
 
 
-def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict:
+def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, RowLimit]) -> Verdict:
     """Return a verdict that advises no more subsamples than the rows of the tasks support.
 
     Parameters
@@ -305,23 +306,31 @@ def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict
     >>> from peekbench.records.verdicts import Advice, Estimate, Settling, TrialEvidence
     >>> evidence = TrialEvidence(num_tasks=2, num_trials=40, settling=Settling(Advice(70, 0.8)))
     >>> verdict = Verdict("lsa", "bias", "inconclusive", Estimate(0.0, -0.1, 0.1), evidence=evidence)
-    >>> limited = limit_advice(verdict, {100: 50}).evidence.settling
-    >>> limited.advice, limited.maximum
-    (None, 30)
+    >>> limited = limit_advice(verdict, {100: RowLimit(50, "news", 500)}).evidence.settling
+    >>> limited.advice, limited.maximum, limited.limiting_task
+    (None, 30, 'news')
     """
     evidence = verdict.evidence
     if not isinstance(evidence, TrialEvidence) or evidence.settling is None or not max_subsamples:
         return verdict
     settling, number = evidence.settling, evidence.num_trials / evidence.num_tasks
     num_test: Any = dict(verdict.parts).get("num_test")
-    supported = max(round(number), max_subsamples.get(num_test, min(max_subsamples.values())))
+    limit = max_subsamples.get(num_test, min(max_subsamples.values()))
+    supported = max(round(number), limit.num_subsamples)
     room = supported - round(number)
     if room >= settling.maximum or (settling.advice is not None and settling.advice.subsamples <= room):
         return verdict
     half_width = settling.half_width
     if half_width is not None:
         half_width *= sqrt((number + settling.maximum) / supported)
-    limited = Settling(None, room, is_limited_by_rows=True, half_width=half_width)
+    limited = Settling(
+        None,
+        room,
+        is_limited_by_rows=True,
+        limiting_task=limit.task,
+        num_rows=limit.num_rows,
+        half_width=half_width,
+    )
     return replace(verdict, evidence=replace(evidence, settling=limited))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from peekbench.data.preflight import MAX_USES
 from peekbench.formatting import (
     duration,
     format_cell,
@@ -14,7 +15,7 @@ from peekbench.formatting import (
 )
 from peekbench.records.report import Report
 from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
-from peekbench.report.render.fixed_texts import has_published, name_decision
+from peekbench.report.render.fixed_texts import fixed_texts_of, has_published, name_decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,9 @@ class Answer:
 MAX_NAMED = 3  # methods in an answer
 MIN_SECONDS = 10  # of work that is worth a forecast
 NEXT = "What next?"
-ADD = {"run": "add them to each num_subsamples", "table": "add them to the table"}
+ADD = {"run": "add {number} to each num_subsamples", "table": "add them to the table"}
 """How to add subsamples."""
+NOISY = 0.25  # share of texts on which extra and test disagree that makes a method noisy
 
 
 def name_methods(names: Sequence[str]) -> str:
@@ -95,51 +97,62 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
     if extension.of == "runs":
         return Answer(NEXT, "Extend the runs", "The report of each run states by how many subsamples.")
     if merged is not None and merged.advice is not None:
-        number = f"{merged.advice.subsamples:,} more subsamples per task"
-        return Answer(NEXT, number, *_extend(report, merged.advice, needed))
+        return Answer(NEXT, "Add subsamples", *_extend(report, merged.advice, needed))
     if merged is not None:
-        return Answer(NEXT, "Report the interval", f"{names}: {_give_up(merged, needed.values())}.")
+        return Answer(NEXT, "Report the interval", f"{names}: {_give_up(merged, list(needed.values()))}.")
     how = {"table": ADD["table"]}.get(extension.of, "increase num_subsamples by 20")
     text = f"They measure the noise, which is unknown: {how}"
     return Answer(NEXT, "At least 20 more subsamples per task", *_then_run(text, report))
 
 
-def _give_up(needed: Settling, verdicts: Iterable[Verdict]) -> str:
-    """Return a clause that verdicts cannot be settled, with what is known instead."""
-    verdicts = list(verdicts)
+def _give_up(needed: Settling, verdicts: Sequence[Verdict]) -> str:
+    """Return a clause that verdicts cannot be settled, with what binds them and what is known instead."""
     unit, how = verdicts[0].unit, f"{needed.maximum:,} more subsamples per task"
     if needed.is_limited_by_rows:
-        how = "all rows"
+        how = f"all {needed.num_rows:,} {verdicts[0].rows} of {needed.limiting_task} in {MAX_USES} test sets each"
     text = "this cannot be settled with these data"
     if needed.half_width is not None:
         text += f": with {how}, the interval would be about ±{format_size(needed.half_width, unit)}"
+    noisy = {verdict.method: share for verdict in verdicts if (share := _find_noise(verdict)) >= NOISY}
+    if noisy:
+        text += (
+            f", because extra and test disagree on {max(noisy.values()):.0%} of the {verdicts[0].rows} "
+            f"(fits of {name_methods(list(noisy))} that average several seeds may agree more)"
+        )
     limits = [abs(limit) for verdict in verdicts for limit in verdict.estimate.limits if limit is not None]
     if limits:
         text += f"; report that a bias beyond ±{format_size(max(limits), unit)} is excluded"
     return text
 
 
+def _find_noise(verdict: Verdict) -> float:
+    """Return the share of texts on which extra and test disagree; 0 if it is unknown."""
+    return getattr(verdict.evidence, "disagreement", None) or 0.0
+
+
 def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tuple[str, str]:
     """Return how to add subsamples, what they settle with which probability, and the command to run next."""
-    extension, first = report.extension, report.verdicts[0]
-    settlings = {method: find_settling(verdict) for method, verdict in needed.items()}
-    known = [method for method, settling in settlings.items() if settling and settling.advice]
-    settled, likely = name_methods(known), _state_chance(advice)
+    extension, number = report.extension, f"{advice.subsamples:,} more"
+    known = [
+        verdict
+        for verdict in needed.values()
+        if (settling := find_settling(verdict)) is not None and settling.advice is not None
+    ]
+    settled, likely = name_methods([verdict.method for verdict in known]), _state_chance(advice)
     if len(known) > 1 and advice.probability is not None:
-        likely = f"with at least {advice.probability:.0%} probability each"
-    how = ADD[extension.of]
+        likely = f"with at least {advice.probability:.0%} probability each, given these results"
+    if any(map(fixed_texts_of, known)):
+        settled += f" on these {known[0].rows}"
+    if any(getattr(verdict.evidence, "num_tasks", 1) > 1 for verdict in known):
+        number += " per task"
+    how = ADD[extension.of].format(number=advice.subsamples)
     if extension.num_subsamples is not None:
         how = f"set num_subsamples to {extension.num_subsamples + advice.subsamples}"
         if not extension.command:
             how = f"set num_subsamples={extension.num_subsamples + advice.subsamples}"
-    time = ""
     if (seconds := advice.subsamples * (extension.seconds or 0)) >= MIN_SECONDS:
-        time = f" and take one worker about {duration(seconds)}"
-    extended = (
-        f"On these {first.rows}, they settle {settled} {likely} (otherwise, the next report states a new number)"
-        f"{time}: {how}"
-    )
-    return _then_run(extended, report)
+        how += f" (about {duration(seconds)} with one worker)"
+    return _then_run(f"{number} settle {settled} {likely}: {how}", report)
 
 
 def _then_run(text: str, report: Report) -> tuple[str, str]:
@@ -179,7 +192,7 @@ def find_settling(verdict: Verdict) -> Settling | None:
 
 
 def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
-    """Merge the advice on several verdicts, without those that no number of subsamples settles; None if unknown.
+    """Merge the advice on several verdicts, or return the least precise one that nothing settles; None if unknown.
 
     Examples
     --------
@@ -192,19 +205,14 @@ def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
     if advice := [settling.advice for settling in known if settling.advice]:
         probabilities = (each.probability for each in advice if each.probability is not None)
         return Settling(Advice(max(each.subsamples for each in advice), min(probabilities, default=None)))
-    return Settling(
-        None,
-        max(settling.maximum for settling in known),
-        any(settling.is_limited_by_rows for settling in known),
-        max((settling.half_width for settling in known if settling.half_width is not None), default=None),
-    )
+    return max(known, key=lambda settling: settling.half_width or 0.0)
 
 
 def _state_chance(advice: Advice) -> str:
     """Return when subsamples settle a verdict: with a probability, or if further trials are like those so far."""
     if advice.probability is None:
         return "if no further trial has a bias either"
-    return f"with {advice.probability:.0%} probability"
+    return f"with {advice.probability:.0%} probability, given these results"
 
 
 def _advise(needed: Settling, verdict: Verdict) -> str:
