@@ -28,8 +28,8 @@ class PromptFrame:
     """Every paragraph before the paragraph of the text, examples included."""
     text_mark: str = "### Text: "
     """The beginning of the text's paragraph."""
-    answer_mark: str = "\n### Answer:"
-    """What follows the text."""
+    answer_mark: str = "\n ### Answer:"
+    """What follows the text; the study begins this line with a space."""
 
     @property
     def before(self) -> str:
@@ -77,19 +77,18 @@ def frame_prompt(class_names: Sequence[str], instruction: str, examples: Sequenc
     Examples
     --------
     >>> print(frame_prompt(["bug", "question"], "The text is a ticket.").around("It crashes."))
-    Your task is to classify a given text as
-    one of these categories:
+    Your task is to classify a given text as one of these categories:
     bug
     question
     <BLANKLINE>
     The text is a ticket.
     <BLANKLINE>
     ### Text: It crashes.
-    ### Answer:
+     ### Answer:
     """
     question = PromptFrame("").question
     paragraphs = [
-        "Your task is to classify a given text as\none of these categories:\n" + "\n".join(class_names),
+        "Your task is to classify a given text as one of these categories:\n" + "\n".join(class_names),
         instruction,
         *(f"{question(text)} {name}" for text, name in examples),
     ]

@@ -15,7 +15,6 @@ from prompted import INSTRUCTION, WHO, byte_level, make_task, reference_probabil
 from small_models import SENTENCES, save_model
 
 from peekbench import Dataset, Labeled
-from peekbench.errors import SpecError
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench_lm.language_model import LanguageModel
 from peekbench_prompting.fit import CONTENT_FREE
@@ -152,11 +151,6 @@ def test_few_shot_uses_as_many_examples_as_fit_without_cutting_texts() -> None:
         if row != 6:
             assert prompt.string == frame_prompt(WHO, INSTRUCTION, examples[:count]).around(text)
     assert make_encoder(examples[: counts[1] + 1]).encode([texts[1]])[0].is_cut, "no more examples fit"
-
-
-def test_masked_language_models_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="needs a causal one"):
-        make_method_case("prompting.zero_shot", save_model("bert", tmp_path / "bert"), tmp_path).fit(None)
 
 
 def test_defaults_are_those_of_the_study() -> None:

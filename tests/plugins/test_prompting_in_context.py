@@ -32,7 +32,7 @@ DATASET = Dataset(
     instruction=INSTRUCTION,
 )
 UNLABELED, TEXTS = SENTENCES[3:120:13], SENTENCES[:4]  # the texts include the first unlabeled one
-HEAD = f"Your task is to classify a given text as\none of these categories:\n{chr(10).join(NAMES)}\n\n{INSTRUCTION}\n\n"
+HEAD = f"Your task is to classify a given text as one of these categories:\n{chr(10).join(NAMES)}\n\n{INSTRUCTION}\n\n"
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,9 @@ def test_self_labeled_examples_match_the_reference_implementation(selection: str
             row = max(free, key=lambda row: max(answers[row]))
             label = int(answers[row].argmax())
         chosen.append((row, label))
-    examples = "".join(f"### Text: {UNLABELED[row]}\n### Answer: {NAMES[label]}\n\n" for row, label in chosen)
+    examples = "".join(f"### Text: {UNLABELED[row]}\n ### Answer: {NAMES[label]}\n\n" for row, label in chosen)
     expected = reference_probabilities(
-        gpt2, TEXTS, case.task, write=lambda text: f"{HEAD}{examples}### Text: {text}\n### Answer:"
+        gpt2, TEXTS, case.task, write=lambda text: f"{HEAD}{examples}### Text: {text}\n ### Answer:"
     )
     assert np.abs(predict(case) - expected).max() < 1e-4
     assert np.abs(expected - case.fit(None).predict(TEXTS)).max() > 1e-3, "the examples matter"

@@ -85,30 +85,22 @@ def test_every_supported_architecture_is_trained_on_prompts(name: str, tmp_path:
 
 
 @pytest.mark.slow
-def test_the_shared_base_arm_is_bitwise_equal_without_adapters(mistral: Path, tmp_path: Path) -> None:
-    """With `lora: null` the weights are trainable, which changes the rounding of torch's matrix products."""
-    untrained = make_component(MethodSpec, "prompting.zero_shot", {"model": str(mistral)})
-    trained = make_component(MethodSpec, "prompting.pretrain", {"model": str(mistral), **QUICK, "lora": None})
-    assert trained.base_key() == untrained.base_key()
-    expected = make_case(untrained.use, untrained.entry, untrained.options, tmp_path, DATASET).predict(None)
-    case = make_case(trained.use, trained.entry, trained.options, tmp_path, DATASET)
-    assert np.array_equal(case.predict(None), expected)
-    assert not np.allclose(case.predict(case.unlabeled[:16]), expected)  # the weights are trainable again
-
-
-@pytest.mark.slow
 def test_the_base_arm_is_zero_shot_and_shared(mistral: Path, tmp_path: Path) -> None:
-    options = {"model": str(mistral), **QUICK}
     untrained = make_component(MethodSpec, "prompting.zero_shot", {"model": str(mistral)})
-    methods = [make_component(MethodSpec, use, options) for use in USES]
-    assert [method.base_key() == untrained.base_key() for method in methods] == [True, True, False]
-    packed = make_component(MethodSpec, "prompting.packed", {**options, "texts_per_sequence": 8})
-    assert packed.base_key() == untrained.base_key(), "packing concerns the unlabeled texts alone"
     expected = make_case(untrained.use, untrained.entry, untrained.options, tmp_path, DATASET).predict(None)
-    for use in USES[:2]:
-        case = make_method_case(use, mistral, tmp_path)
+    uses: list[tuple[str, dict[str, Any]]] = [
+        ("prompting.pretrain", {}),
+        ("prompting.packed", {"texts_per_sequence": 8}),  # packing concerns the unlabeled texts alone
+        ("prompting.pretrain", {"lora": None}),  # trainable weights change the rounding of torch's products
+    ]
+    for use, options in uses:
+        method = make_component(MethodSpec, use, {"model": str(mistral), **QUICK, **options})
+        assert method.base_key() == untrained.base_key()
+        case = make_case(use, method.entry, method.options, tmp_path, DATASET)
         assert np.array_equal(case.predict(None), expected)
-        assert not np.allclose(case.predict(case.unlabeled), expected)
+        assert not np.allclose(case.predict(case.unlabeled[:16]), expected)
+    supervised = make_component(MethodSpec, "prompting.supervised", {"model": str(mistral), **QUICK})
+    assert supervised.base_key() != untrained.base_key()
 
 
 def record_training_data(case: Case, monkeypatch: pytest.MonkeyPatch, unlabeled: Any) -> list[list[Completion]]:
@@ -134,8 +126,8 @@ def test_pretraining_uses_all_tokens_of_prompts_without_answers(
     prompts = [tokenizer.decode(row.ids) for row in rows]
     assert all(row.start == 1 for row in rows)
     for text, prompt in zip(case.unlabeled, prompts, strict=True):
-        assert prompt.startswith("Your task is to classify a given text as\none of these categories:\nengine\nrabbit")
-        assert prompt.endswith(f"\n\n### Text: {text}\n### Answer:")
+        assert prompt.startswith("Your task is to classify a given text as one of these categories:\nengine\nrabbit")
+        assert prompt.endswith(f"\n\n### Text: {text}\n ### Answer:")
 
 
 @pytest.mark.slow
@@ -150,7 +142,7 @@ def test_finetuning_uses_only_the_answers_of_the_train_set(
     tokenizer = LanguageModel(folder, CPU, "frozen").tokenizer
     for row, text, label in zip(answers, case.train.inputs, case.train.labels, strict=True):
         assert tokenizer.decode(row.ids[row.start :]) == f" {case.task.class_names[int(label)]}"
-        assert tokenizer.decode(row.ids[: row.start]).endswith(f"### Text: {text}\n### Answer:")
+        assert tokenizer.decode(row.ids[: row.start]).endswith(f"### Text: {text}\n ### Answer:")
     metrics = case.fit(None).metrics
     assert metrics["finetuning_loss_5"] < 0.7 * metrics["finetuning_loss_1"]
     assert not any(metric.startswith("pretraining") for metric in metrics)
@@ -179,9 +171,12 @@ def prefetch_method(use: str, model: Path, options: dict[str, Any], tmp_path: Pa
     return prefetch(options=method.options, folders=Folders(tmp_path, tmp_path))
 
 
-def test_a_masked_language_model_is_refused_before_the_run(tmp_path: Path) -> None:
+def test_a_masked_language_model_is_refused_before_the_run_and_in_a_fit(tmp_path: Path) -> None:
+    model = save_model("bert", tmp_path / "bert")
     with pytest.raises(SpecError, match="needs a causal one"):
-        prefetch_method("prompting.zero_shot", save_model("bert", tmp_path), {}, tmp_path)
+        prefetch_method("prompting.zero_shot", model, {}, tmp_path)
+    with pytest.raises(SpecError, match="needs a causal one"):
+        make_method_case("prompting.pretrain", model, tmp_path).fit(None)
 
 
 def test_packed_texts_that_attend_to_each_other_are_refused_in_chats(tmp_path: Path) -> None:
