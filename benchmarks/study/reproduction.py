@@ -5,6 +5,8 @@ few_shot, overtrained, zero_shot and zero_shot_packed (mM/nN/MODEL/TASK/accuraci
 specs reproduction_fits.py defines the analyses; pca.yaml is run. Slow parts are kept in the folder --work until
 the code, the specs or the scores change, so an interrupted command resumes. published.toml has the printed numbers.
 
+If a FOLDER is a checkout of the study's repository, its instructions are copied to specs/paper/prompts.yml first.
+
     python benchmarks/study/reproduction.py FOLDER [FOLDER ...] [--work FOLDER] [--output docs/reproduction.md]
 """
 
@@ -23,6 +25,7 @@ import pandas as pd
 from pages import markdown, pick, points, rows
 from reproduction_fits import PUBLISHED, SPECS, Scores, checks, overconfidence, pca, posteriors, run, shares
 from scipy.stats import chi2
+from study_prompts import DATA, fill_prompts
 
 from peekbench import load_results
 from peekbench.execution.provenance import describe_session
@@ -40,10 +43,17 @@ ONE_SIDED = "adjusted p, test > extra"
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path, help="the published accuracies")
+    parser.add_argument("folders", nargs="+", type=Path, help="published accuracies, or a checkout")
+    parser.add_argument("--prompts", type=Path, default=SPECS / "prompts.yml", help="file of instructions")
     parser.add_argument("--work", type=Path, default=Path("runs/reproduction"), help="folder of slow parts, resumed")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "reproduction.md")
     arguments = parser.parse_args()
+    checkouts = [each for each in arguments.folders if (each / DATA).is_file()]
+    for checkout in checkouts:
+        fill_prompts(checkout / DATA, arguments.prompts)
+    if checkouts and not any((each / name).is_dir() for each in arguments.folders for name in TREES):
+        print(f"no folders {', '.join(TREES)}: {arguments.output} is unchanged")
+        return
     scores = load(arguments.folders)
     folder = arguments.output.parent / "figures"
     for needed in (folder, arguments.work):
@@ -206,11 +216,10 @@ def section_9(scores: Scores) -> dict[str, str]:
         for name in ("zero_shot", "zero_shot_packed")
     ]
     changed = (base[0] - base[1]).abs()
-    sizes = [max(abs(row["mean, low"]), abs(row["mean, high"])) * 100 for row in averages.values()]
+    bounds = [abs(averages["zero_shot"][f"mean, {end}"]) for end in ("low", "high")]
     return {
         "section_9": markdown(headings, body),
-        "mistral_bound": f"{sizes[0]:.1f}",
-        "packed_bound": f"{sizes[1]:.1f}",
+        "mistral_bound": f"{max(bounds) * 100:.1f}",
         "base_changed": f"{(changed > 0).sum()} of {len(changed)}",
     }
 

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from commands import run_command
 
 from peekbench.spec.experiment import load_spec
@@ -71,6 +72,60 @@ def test_a_step_is_resumed_until_its_code_or_scores_change(script: ModuleType, t
 def test_a_missing_folder_is_named(script: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no folder 'few_shot'"):
         script.load([tmp_path])
+
+
+ENTRIES = """
+import torch
+from textwrap import dedent
+NAMES = ["Abbreviation", "Entity", "Description and abstract concept", "Human being", "Location", "Numeric value"]
+DATA = {
+    "CogComp/trec": Info(dict(text="text"), NAMES, source="Questions.", instruction="The text is a question. "
+                         "Answer with:" + " its kind."),
+    "classla/FRENK-hate-en": Info(instruction=dedent('''
+        Two lines: "a"
+        and b.'''), class_names=("x", "y")),
+    "ag_news": "Answer with a topic.",
+    ("emo", "2019"): {"instruction": "The text is a dialog.", "description": "About emotions."},
+    "limit": Info(instruction=f"{torch}"),
+}
+raise ValueError
+"""
+TABLES = """
+INSTRUCTIONS: dict = {"trec": "The text is a question. Answer with: its kind.", "emo": EMO, "limit": INSTRUCTION,
+                      "ag_news": "Answer with a topic."}
+EMO = "The text is a dialog."
+INFOS = [Info("FRENK-hate-en", "A.csv", 'Two lines: "a"\\nand b.', ["x", "y"])]
+raise ValueError
+"""
+
+
+@pytest.mark.parametrize("data", [ENTRIES, TABLES], ids=["entries", "tables"])
+def test_instructions_are_copied_from_a_checkout_that_is_not_run(
+    data: str, script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, prompts = tmp_path / script.DATA, tmp_path / "prompts.yml"
+    file.parent.mkdir(parents=True)
+    file.write_text(data, encoding="utf-8")
+    ours = (script.SPECS / "prompts.yml").read_text("utf-8")
+    prompts.write_text(ours, encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["", str(tmp_path), f"--prompts={prompts}", f"--output={tmp_path / 'page.md'}"])
+    script.main()
+    expected = yaml.safe_load(ours)
+    expected["hf.trec"]["instruction"] = "The text is a question. Answer with: its kind."
+    expected["hf.frenk_hate_en"]["instruction"] = 'Two lines: "a"\nand b.'
+    expected["hf.emo"]["instruction"] = "The text is a dialog."
+    expected["hf.ag_news"]["instruction"] = "Answer with a topic."
+    assert yaml.safe_load(prompts.read_text("utf-8")) == expected
+    printed = capsys.readouterr().out
+    assert "instructions of 4 of 25 tasks" in printed
+    assert "unchanged: hf.amazon_counterfactual_en, " in printed
+    assert "check it: hf.ag_news: instruction: Answer with a topic.\n" in printed
+    assert "check it: hf.frenk_hate_en: class names: x, y\n" in printed
+    assert "hf.trec: class names" not in printed, "the same as in prompts.yml"
+    file.write_text("", encoding="utf-8")
+    prompts.write_text(ours, encoding="utf-8")
+    script.main()
+    assert prompts.read_text("utf-8") == ours
 
 
 @pytest.fixture(scope="session")
