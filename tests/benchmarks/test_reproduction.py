@@ -168,6 +168,9 @@ def test_printed_numbers_are_reproduced(script: ModuleType, scores: dict[str, pd
     assert "0.18 ± 0.23 (0.19)" in parts["table_1"]
     assert "-0.38 ± 0.30 (-0.39)" in parts["table_1"]
     assert parts["table_1"].count("**") == 2 * 8  # equivalent
+    page = " ".join(PAGE.read_text("utf-8").split())
+    for text in (parts | script.section_8(scores) | script.section_9(scores) | script.consistency(scores)).values():
+        assert " ".join(text.split()) in page
 
 
 @pytest.mark.simulation
