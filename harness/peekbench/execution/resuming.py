@@ -5,6 +5,7 @@ A spec or code that would mix two experiments in one store is refused.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,8 +54,8 @@ class StoredRun:
     """Its options with pinned versions, by group and name of the component."""
     stopped_at: int | None = None
     """Subsamples of the planned look at which the run stopped; None if it did not."""
-    has_looks: bool = False
-    """Whether the run was looked at."""
+    first_maximum: int = 0
+    """Largest number of subsamples that the design had at the first look; 0 before any look."""
 
     def pin(self, spec: ExperimentSpec) -> ExperimentSpec:
         """Return a spec with the versions of data and models that the run has used from its start.
@@ -93,17 +94,28 @@ class StoredRun:
 
         The levels of looks depend on the first maximum. A run that is extended looks once more, at its new end. The
         same spec can then resume it.
+
+        Raises
+        ------
+        StoreError
+            If the spec plans other looks up to the first maximum.
         """
-        if self.experiment is None or spec.design.stop is None:
+        if self.experiment is None or spec.design.stop is None or not self.first_maximum:
             return spec
         old, new = Design.model_validate(self.experiment.spec["design"]), spec.design
         stored = old.stop and old.stop.looks
-        if old.largest != new.largest and self.has_looks:
-            looks = tuple(size for size in old.split_by_looks(old.largest) if size < new.largest) or (new.largest,)
-        elif old.largest == new.largest and isinstance(stored, tuple) and isinstance(spec.design.stop.looks, int):
+        planned, first = old.split_by_looks(old.largest), self.first_maximum
+        if old.largest != new.largest:
+            looks = tuple(size for size in planned if size < new.largest) or (new.largest,)
+        elif isinstance(stored, tuple) and isinstance(spec.design.stop.looks, int):
             looks = stored
         else:
             return spec
+        if stored and spec.design.stop.sizes(first, first) != tuple(size for size in planned if size <= first):
+            raise StoreError(
+                f"store {self.path}: design.stop.looks has changed, but a run that is extended keeps the looks that it "
+                f"has planned; set it to {json.dumps(stored)}, or choose another name for the run"
+            )
         stop = spec.design.stop.model_copy(update={"looks": looks})
         return spec.model_copy(update={"design": new.model_copy(update={"stop": stop})})
 
@@ -227,7 +239,7 @@ class StoredRun:
                     store.spec(),
                     store.pins(),
                     store.stopped_at(),
-                    bool(store.looks()),
+                    int(next(iter(store.looks()), {"maximum": 0})["maximum"]),
                 )
         except StoreError:
             return cls(path)

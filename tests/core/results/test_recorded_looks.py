@@ -131,6 +131,9 @@ def test_a_run_that_is_extended_keeps_its_looks_and_has_one_more(make_spec: Make
     assert looks == Looks(True, "group_sequential", (0.25, 0.5, 0.75, 1.0, 40 / 12), maximum=12)
     with pytest.raises(PeekbenchError, match=r"num_test 30: 40 before, 8 now"):
         run(sequential(make_spec, maximum=8, methods=("toy.vote",), at=["equivalent"]))
+    for maximum in (40, 60):
+        with pytest.raises(PeekbenchError, match=r"stop.looks has changed.* set it to "):
+            run(sequential(make_spec, maximum=maximum, looks=3, methods=("toy.vote",), at=["equivalent"]))
 
 
 def test_open_ended_looks_account_for_later_ones(make_spec: MakeSpec) -> None:
