@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 import peekbench as pb
+from peekbench.records.data import Split
 
 MAX_TEST = 1000
 
@@ -22,7 +23,7 @@ def load_texts(source: str) -> pb.Dataset:
     rows = pb.load_dataset(source, {"drop_duplicates": "near"})
     order = np.random.default_rng(0).permutation(len(rows.labels))
     num_test = min(MAX_TEST, len(order) // 3)
-    splits = ["test"] * num_test + ["train"] * (len(order) - num_test)
+    splits: list[Split] = ["test"] * num_test + ["train"] * (len(order) - num_test)
     texts, labels = [rows.inputs[row] for row in order], np.asarray(rows.labels)[order]
     return pb.Dataset(texts, labels, rows.class_names, splits=splits, instruction=rows.instruction)
 
