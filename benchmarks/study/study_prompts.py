@@ -1,14 +1,14 @@
 """Copies the instructions of the study from a checkout of its repository to specs/paper/prompts.yml.
 
 The instructions are sentences of the study's authors, so peekbench does not contain them. The checkout's file is
-parsed, never run. Its form may change: a value belongs to a task if it stands in a dictionary, call, list or assignment
-with the name of the task.
+parsed, never run. Its form may change: a value belongs to a task if it stands in a dictionary, call, list, assignment,
+function or class with the name of the task.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
 from typing import TypeAlias
@@ -85,12 +85,14 @@ def _keyed(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Yield the names in a node, each with the part of the code that it may name."""
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
-            names = ast.walk(key) if key is not None else ()
-            yield from ((str(name.value), value) for name in names if isinstance(name, ast.Constant))
+            if key is not None:
+                yield from ((name, value) for name in _names_in(key))
     elif isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if node.value is not None:
-            yield from ((target.id, node.value) for target in targets if isinstance(target, ast.Name))
+            yield from ((name, node.value) for target in targets for name in _names_in(target))
+    elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name.removeprefix("load_"), node
     parts: list[ast.expr] = []
     if isinstance(node, ast.Call):
         yield from ((keyword.arg or "", keyword.value) for keyword in node.keywords)
@@ -100,23 +102,33 @@ def _keyed(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     yield from ((part.value, node) for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
 
 
+def _names_in(node: ast.expr) -> Iterator[str]:
+    """Yield the variables and texts in a key or in the target of an assignment."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Constant):
+            yield str(part.value)
+
+
 def _named_values(node: ast.AST, name: str, constants: Mapping[str, ast.AST]) -> Iterator[tuple[str, Value]]:
-    """Yield the literals in a node."""
+    """Yield the literals in a node, but no parts of texts that are put together when the code runs."""
     if isinstance(node, ast.Name):
         node = constants.get(node.id, node)
     value = _literal(node)
     if value is not None:
         yield name, value
-    if isinstance(value, str):
-        return
-    if isinstance(node, ast.Dict):
-        for key, part in zip(node.keys, node.values, strict=True):
-            yield from _named_values(part, str(getattr(key, "value", "")), constants)
+    parts: Iterable[tuple[str, ast.AST]] = ()
+    if isinstance(node, ast.Dict | ast.Assign | ast.AnnAssign):
+        parts = _keyed(node)
     elif isinstance(node, ast.keyword):
-        yield from _named_values(node.value, node.arg or "", constants)
-    else:
-        for child in ast.iter_child_nodes(node):
-            yield from _named_values(child, name, constants)
+        parts = [(node.arg or "", node.value)]
+    elif isinstance(node, ast.Call):
+        parts = [(name, part) for part in (*node.args, *node.keywords)]
+    elif isinstance(node, ast.Return | ast.List | ast.Tuple | ast.FunctionDef | ast.ClassDef):
+        parts = [(name, part) for part in ast.iter_child_nodes(node)]
+    for part_name, part in parts:
+        yield from _named_values(part, part_name, constants)
 
 
 def _literal(node: ast.AST) -> Value | None:
@@ -126,7 +138,7 @@ def _literal(node: ast.AST) -> Value | None:
         return "".join(map(str, parts)) if all(isinstance(part, str) for part in parts) else None
     try:
         value = ast.literal_eval(node) if isinstance(node, ast.expr) else None
-    except ValueError:
+    except (ValueError, TypeError):
         return None
     if isinstance(value, dict):
         value = list(value.values())
@@ -143,7 +155,7 @@ def choose_instruction(values: list[tuple[str, Value]]) -> str | None:
         candidates = {text for name, text in sentences if known in name}
         if len(candidates) == 1:
             return candidates.pop()
-    candidates = {text for _, text in sentences if text.endswith(".")}
+    candidates = {text for name, text in sentences if not name and text.endswith(".")}
     return candidates.pop() if len(candidates) == 1 else None
 
 

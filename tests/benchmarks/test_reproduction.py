@@ -86,14 +86,16 @@ DATA = {
         and b.'''), class_names=("x", "y")),
     "ag_news": "Answer with a topic.",
     ("emo", "2019"): {"instruction": "The text is a dialog.", "description": "About emotions."},
-    "limit": Info(instruction=f"{torch}"),
+    "limit": Info(instruction=f"{torch} is a sentence.", about="A text."),
+    "silicone": Info(instruction=SENTENCE + " Answer with: its act."),
 }
 raise ValueError
 """
 TABLES = """
-INSTRUCTIONS: dict = {"trec": "The text is a question. Answer with: its kind.", "emo": EMO, "limit": INSTRUCTION,
-                      "ag_news": "Answer with a topic."}
+INSTRUCTIONS: dict = {"trec": "The text is a question. Answer with: its kind.", "ag_news": "Answer with a topic.",
+                      "limit": INSTRUCTION}
 EMO = "The text is a dialog."
+INFOS["emo"] = dict(about="Emotions, mixed.", task_prompt=EMO)
 INFOS = [Info("FRENK-hate-en", "A.csv", 'Two lines: "a"\\nand b.', ["x", "y"])]
 raise ValueError
 """
