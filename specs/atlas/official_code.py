@@ -23,7 +23,7 @@ def load_texts(source: str) -> pb.Dataset:
     rows = pb.load_dataset(source, {"drop_duplicates": "near"})
     order = np.random.default_rng(0).permutation(len(rows.labels))
     num_test = min(MAX_TEST, len(order) // 3)
-    splits: list[Split] = ["test"] * num_test + ["train"] * (len(order) - num_test)
+    splits: list[Split] = ["test" if position < num_test else "train" for position in range(len(order))]
     texts, labels = [rows.inputs[row] for row in order], np.asarray(rows.labels)[order]
     return pb.Dataset(texts, labels, rows.class_names, splits=splits, instruction=rows.instruction)
 
