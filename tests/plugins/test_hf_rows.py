@@ -1,10 +1,11 @@
-"""Rows of Hub tasks from files of every format in a local mirror, and errors for unsuitable files."""
+"""Rows of Hub tasks from files of every format in a local mirror, and errors for unsuitable files and archives."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -360,3 +361,28 @@ def test_a_column_of_references_makes_a_generation_task(load: Load) -> None:
     with pytest.raises(DataError, match="row 2 of the train split: no reference"):  # a hidden code of a class label
         load(rows([1, 0, -1]), names=("no", "yes"), kind="generation")
     assert load(rows([1, 0, -1]), names=("no", "yes"), kind="generation", drop_missing=True).labels == ("yes", "no")
+
+
+def test_damaged_archives_of_articles_are_refused(tmp_path: Path) -> None:
+    task = "hyperpartisan_news_detection"
+    branch = write_repository(task, tmp_path)
+    articles, labels = (branch / name for name in LAYOUTS[task].files)
+
+    def load_error() -> str:
+        with pytest.raises(DataError) as caught:
+            load_dataset(f"hf.{task}", {"data_dir": str(tmp_path)})
+        return str(caught.value)
+
+    with zipfile.ZipFile(labels) as archive:
+        text = archive.read("ground-truth.xml").decode()
+    with zipfile.ZipFile(labels, "w") as archive:
+        archive.writestr("ground-truth.xml", text.replace('id="0000003"', 'id="none"'))
+    assert "no label for article 0000003" in load_error()
+    with zipfile.ZipFile(labels, "w") as archive:
+        archive.writestr("ground-truth.xml", text[: len(text) // 2])
+    assert "cannot be read as zipped XML" in load_error()
+    with zipfile.ZipFile(articles, "w") as archive:
+        archive.writestr("x.xml", "<articles>" + "<article id='1' title='x'/>" * 2 + "</articles>")
+    assert "the id 1 is of two articles; correct the file" in load_error()
+    articles.unlink()
+    assert "0 archives articles-*.zip" in load_error()

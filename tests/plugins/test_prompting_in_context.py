@@ -25,12 +25,7 @@ from peekbench_testing.case import Case
 torch.set_num_threads(1)  # small models are slower with more threads
 METHODS = ("prompting.self_labeled", "prompting.neighbor_voting", "prompting.prompt_choice")
 NAMES = ("an engine", "a rabbit", "the minister")
-DATASET = Dataset(
-    inputs=SENTENCES,
-    labels=np.arange(256) % 3,
-    class_names=NAMES,
-    instruction=INSTRUCTION,
-)
+DATASET = Dataset(inputs=SENTENCES, labels=np.arange(256) % 3, class_names=NAMES, instruction=INSTRUCTION)
 UNLABELED, TEXTS = SENTENCES[3:120:13], SENTENCES[:4]  # the texts include the first unlabeled one
 HEAD = f"Your task is to classify a given text as one of these categories:\n{chr(10).join(NAMES)}\n\n{INSTRUCTION}\n\n"
 
@@ -155,11 +150,7 @@ TEMPLATES = ("{instruction}\n\n{text}\n{class_names}?", "One of {class_names}: {
 def test_the_chosen_prompt_matches_the_reference_implementation(criterion: str, gpt2: Path, tmp_path: Path) -> None:
     case = make_method_case("prompting.prompt_choice", gpt2, tmp_path, templates=TEMPLATES, criterion=criterion)
     names = ", ".join(NAMES)
-    writers = [
-        None,
-        lambda text: f"{INSTRUCTION}\n\n{text}\n{names}?",
-        lambda text: f"One of {names}: {text} =",
-    ]
+    writers = [None, lambda text: f"{INSTRUCTION}\n\n{text}\n{names}?", lambda text: f"One of {names}: {text} ="]
     answers = [reference_probabilities(gpt2, UNLABELED, case.task, write=write) for write in writers]
     values = []
     for table in answers:

@@ -64,9 +64,8 @@ def make_method_case(use: str, model: Path | str, tmp_path: Path, **options: Any
 def test_a_method_passes_all_contract_checks(mistral: Path) -> None:
     """Short texts suffice: those of `finetune` check the same engine on long texts and more classes."""
     options = {"model": str(mistral), **QUICK, "pretraining": ONE_EPOCH, "pretrain": False, "finetuning": ONE_EPOCH}
-    assert [
-        outcome for outcome in check_entry("prompting.supervised", options, data=DATASET) if not outcome.passed
-    ] == []
+    outcomes = check_entry("prompting.supervised", options, data=DATASET)
+    assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 
 @pytest.mark.slow
