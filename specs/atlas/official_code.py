@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
-from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.semi_supervised import LabelSpreading
 
 import peekbench as pb
 from peekbench.records.data import Split
@@ -30,12 +30,6 @@ def load_texts(source: str) -> pb.Dataset:
 
 tfidf = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=10, max_iter=1000))
 """Words and weights of all texts, as from a vectorizer that was fitted on the complete corpus."""
-
-hard_labels = make_pipeline(
-    TfidfVectorizer(sublinear_tf=True),
-    SelfTrainingClassifier(LogisticRegression(C=10, max_iter=1000), threshold=0.8, max_iter=3),
-)
-"""Self-training on predictions of at least 80%."""
 
 spreading = make_pipeline(TfidfVectorizer(sublinear_tf=True), LabelSpreading(kernel="knn", n_neighbors=10))
 """Label spreading over a graph of nearest neighbors."""
