@@ -22,7 +22,8 @@ from simulated_trials import Draw, Method, share
 from verdicts import skewed
 
 from peekbench.records import FloatArray, Looks, Verdict
-from peekbench.records.report import Extension, Report, RowLimit
+from peekbench.records.report import Extension, Report
+from peekbench.records.trials import RowLimit
 from peekbench.report.facts.reports import limit_advice
 from peekbench.report.render.advice import advise_next
 from peekbench_summary.families import judge_family

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from peekbench import Estimate
 from peekbench.errors import SpecError
 from peekbench.records import POINTS, Decision, Looks, LooksTaken, ScoreUnits, Verdict
 from peekbench.records.verdicts import ControlOutcome
@@ -154,14 +155,27 @@ def levels_of_size(
     )
 
 
-def describe_looks(configuration: Configuration, looks: Looks) -> LooksTaken:
+def describe_looks(configuration: Configuration, looks: Looks, bias: Bias, conclusion: Conclusion) -> LooksTaken:
     """Return the looks that the verdict on a configuration accounts for."""
     looks = looks.of(str(configuration.key[0]))
     if earlier := looks.earlier_of(*size_of(configuration)):
-        return LooksTaken(looks.is_run, earlier)
-    if looks.method:
-        return LooksTaken(looks.is_run, number=len(looks.fractions), share=looks.fractions[-1], maximum=looks.maximum)
-    return LooksTaken(looks.is_run)
+        return LooksTaken(looks.is_run, earlier, unadjusted=_estimate_at_first_look(bias, conclusion))
+    if not looks.method:
+        return LooksTaken(looks.is_run)
+    share, unadjusted = looks.fractions[-1], None
+    if share > 1 and looks.method == "group_sequential":  # the run was extended
+        unadjusted = _estimate_at_first_look(bias, conclusion)
+    return LooksTaken(looks.is_run, (), len(looks.fractions), share, looks.maximum, unadjusted)
+
+
+def _estimate_at_first_look(bias: Bias, conclusion: Conclusion) -> Estimate | None:
+    """Return the estimate with the interval that it would have without earlier looks; None if it has none."""
+    if not conclusion.estimate.has_interval:
+        return None
+    found = replace(bias, levels=LookLevels(level_at(NO_LOOKS), bias.levels.later)).estimate_of(conclusion)
+    if conclusion.is_extended:
+        found = found.with_zero()
+    return Estimate(found.mean, found.low, found.high)
 
 
 def size_of(configuration: Configuration) -> tuple[str, int | None, int | None]:
@@ -214,6 +228,10 @@ class Bias:
     def estimate(self, alpha: float) -> MeanEstimate:
         """Estimate the average over these tasks with an interval that keeps the error rate `alpha`."""
         return self._estimate(1 - self.levels.now(alpha))
+
+    def estimate_of(self, conclusion: Conclusion) -> MeanEstimate:
+        """Estimate the average with the interval of a conclusion at these levels."""
+        return self._estimate(1 - conclusion.num_sides * self.levels.now(conclusion.alpha))
 
     def estimate_within(self, alpha: float) -> MeanEstimate:
         """Estimate the average with the interval that is inside the region if two one-sided tests at `alpha` reject."""

@@ -200,7 +200,7 @@ def judge_all(
             if not configuration.control:
                 evidence = replace(
                     evidence,
-                    looks=describe_looks(configuration, looks),
+                    looks=describe_looks(configuration, looks, biases[member], conclusion),
                     fixed_texts=generalize(configuration, verdict, options.level),
                 )
                 if evidence.settling is not None and predictions is not None and not configuration.has_folds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -167,11 +168,11 @@ def test_the_interval_of_an_equivalent_bias_has_the_level_of_two_one_sided_tests
     assert (first.decision, biased.decision) == ("equivalent", "biased up")
     assert (first.family.level, biased.family.level) == (0.9, 0.95)
     assert (first.estimate.level, biased.estimate.level) == pytest.approx((1 - 2 * conclusion.alpha, 1 - other.alpha))
-    assert "(90% interval, adjusted for 3 configurations: " in state(first)
-    verdicts = [first, biased]
-    assert explain_decisions(verdicts).startswith(
-        "95% intervals, 90% where equivalent. Intervals of biases are adjusted for 3 "
-    )
+    assert "(90% interval, adjusted for 3 methods: " in state(first)
+    sized = replace(first, parts=(("method", "lsa"), ("num_train", 5)))
+    for verdict, noun in ((first, "methods"), (sized, "configurations")):
+        shown = explain_decisions([verdict, biased])
+        assert shown.startswith(f"95% intervals, 90% where equivalent. Intervals of biases are adjusted for 3 {noun}")
     assert explain_decisions([first]).startswith("90% intervals. ")
     with pytest.raises(PeekbenchError, match="level: Input should be greater than 0.5: 0.5"):  # twice 1 - 0.5 is all
         summarize(pd.DataFrame(), level=0.5)

@@ -15,7 +15,7 @@ from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import MethodEntry, MethodTaskKind
 from peekbench.plugins.graders import GRADERS
 from peekbench.records.data import Dataset, Split, Task, TaskKind, as_texts
-from peekbench.records.report import RowLimit
+from peekbench.records.trials import RowLimit
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec

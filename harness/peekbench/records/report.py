@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from peekbench.records.figures import Figure
 from peekbench.records.runs import DEFAULT_FORMATS
-from peekbench.records.trials import TrialFailure
+from peekbench.records.trials import RowLimit, TrialFailure
 from peekbench.records.verdicts import POINTS, ControlOutcome, Decision, Estimate, Key, ScoreUnits, Unit, Verdict
 
 if TYPE_CHECKING:
@@ -230,23 +230,6 @@ class MethodFacts:
     """Options in words, including those that differ by task."""
     summary: str = ""
     """Summary that the plugin gives."""
-
-
-class RowLimit(NamedTuple):
-    """The number of subsamples that the rows of a task support.
-
-    Examples
-    --------
-    >>> min(RowLimit(40, "news", 400), RowLimit(60, "mails", 600)).task
-    'news'
-    """
-
-    num_subsamples: int
-    """Number of subsamples."""
-    task: str
-    """Name of the task."""
-    num_rows: int
-    """Rows from which test sets are drawn."""
 
 
 @dataclass(frozen=True, slots=True)

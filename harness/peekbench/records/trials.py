@@ -265,3 +265,21 @@ class SharedDraws(list[float]):
     def __init__(self, values: Iterable[float], degrees: float) -> None:
         super().__init__(values)
         self.degrees = degrees
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RowLimit:
+    """The number of subsamples that the rows of a task support.
+
+    Examples
+    --------
+    >>> min(RowLimit(40, "news", 400), RowLimit(60, "mails", 600)).task
+    'news'
+    """
+
+    num_subsamples: int
+    """Number of subsamples."""
+    task: str
+    """Name of the task."""
+    num_rows: int
+    """Rows from which test sets are drawn."""

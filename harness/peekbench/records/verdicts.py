@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from peekbench.records.trials import Control
+from peekbench.records.trials import Control, RowLimit
 
 Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "spread", "number", "change", "p_value", "seconds"]
 """How the values of a column are shown.
@@ -184,12 +184,8 @@ class Settling:
     """None if more than `maximum` subsamples are needed."""
     maximum: int = 1000
     """Largest number of additional subsamples per task that was considered."""
-    is_limited_by_rows: bool = False
-    """Whether `maximum` is the number that the rows of the tasks support. Set by peekbench."""
-    limiting_task: str = ""
-    """The task whose rows support no more, if `is_limited_by_rows`."""
-    num_rows: int = 0
-    """Number of its rows from which test sets are drawn."""
+    limit: RowLimit | None = None
+    """The task whose rows support no more than `maximum`, if any. Set by peekbench."""
     half_width: float | None = None
     """Half-width of the interval after `maximum` more subsamples, if `advice` is None."""
 
@@ -208,6 +204,9 @@ class LooksTaken:
     """Share of the maximum at the present planned look."""
     maximum: int = 0
     """Largest number of subsamples per task that the design planned at its first look."""
+    unadjusted: Estimate | None = None
+    """The estimate with the interval of the same trials at a first look; None unless a run or a table was extended
+    after a look, which widens the interval."""
 
 
 OtherTasks: TypeAlias = Literal[

@@ -64,7 +64,7 @@ def test_run_report_and_analyze_one_store(spec: str, make_raw: Any) -> None:
     assert {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")} == files
     assert "toy.vote" in peek("analyze", "runs/small.sqlite").stdout
     content = json.loads(files["report.json"])
-    assert content["schema_version"] == 11
+    assert content["schema_version"] == 12
     assert content["spec"]["seed"] == 7
 
 

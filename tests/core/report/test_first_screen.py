@@ -158,8 +158,7 @@ Biased? No. tapt is equivalent.
 How large? +0.02 [-0.04, +0.07] points. The 90% interval is in brackets. Up to 0.50 points is negligible.
 Checked? No controls. The intervals assume that the 20 subsamples, each averaged over tasks, are independent
     samples, of which no part was analyzed before (otherwise, state `--earlier`); a table does not show
-    this. Subsamples with the same number are taken as one draw of all tasks; if different tasks have
-    independent draws, use --independent-tasks (in Python, independent_tasks=True).
+    this.
 What next? Nothing. The bias is negligible.
 """,
     "methods": """

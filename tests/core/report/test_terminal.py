@@ -70,7 +70,7 @@ def test_details_follow_a_verdict() -> None:
     assert "Base: without unlabeled texts." in first
     assert "possibly by less than 0.50 points; bayes: equivalent." in first
     assert "Bias in other tasks: yes, by the t test." in full and "other tasks" not in first
-    assert "95% intervals. Intervals of biases are adjusted for 3 configurations, those of other" in first
+    assert "95% intervals. Intervals of biases are adjusted for 3 methods, those of other" in first
     assert "bayes" not in printed(Report("r", "h", (lead, replace(lead, analysis="bayes"))))
 
 

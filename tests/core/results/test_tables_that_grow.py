@@ -16,10 +16,11 @@ from commands import run_command
 import peekbench as pb
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
+from peekbench.formatting import format_range
 from peekbench.records import Looks
 from peekbench.records.data import TableOptions
 from peekbench.report import report_of_comparison
-from peekbench.report.render.sentences import state
+from peekbench.report.render.sentences import state, state_briefly
 from peekbench.results.recorded_looks import next_earlier, read_looks
 from peekbench.results.tidying import tidy_table
 from peekbench_stats import level_at
@@ -60,12 +61,15 @@ def test_a_table_that_follows_its_advice_has_the_level_of_an_extended_run() -> N
     number = 20 + int(advised)
     scores(number).to_csv("scores.csv", index=False)
     verdict, *_ = json.loads(run_command(*command.split()[1:], "--json").stdout)["verdicts"]
-    assert "This table was analyzed before at 20 subsamples per task. The verdict" in verdict["sentence"]
+    assert "This table was analyzed before at 20 subsamples per task; the interval" in verdict["sentence"]
 
     in_python = pb.analyze(scores(number), ["summary"], earlier=20)
     assert in_python.verdicts[0].estimate.low == verdict["estimate"]["low"]
     wider = pb.analyze(scores(number), ["summary"]).verdicts[0].estimate
     assert in_python.verdicts[0].estimate.low < wider.low
+    limits = format_range(wider.low, wider.high, "change")
+    shown = f"Data added after an earlier analysis widen the interval, which would otherwise be {limits}."
+    assert shown in state_briefly(in_python.verdicts[0]) and shown in verdict["sentence"]
     assert in_python.verdicts[0].estimate.mean == wider.mean
     again = pb.analyze("scores.csv", ["summary"], earlier=[20])
     assert again.verdicts[0].estimate.low == verdict["estimate"]["low"]

@@ -23,9 +23,9 @@ from peekbench.records.report import (
     Extension,
     MethodFacts,
     Report,
-    RowLimit,
     RunContent,
 )
+from peekbench.records.trials import RowLimit
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.facts import run_facts
 from peekbench.report.facts.run_facts import check_results, describe_copied_rows, make_command
@@ -303,11 +303,12 @@ def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, RowLimit]) -> Ve
 
     Examples
     --------
+    >>> from peekbench.records.trials import RowLimit
     >>> from peekbench.records.verdicts import Advice, Estimate, Settling, TrialEvidence
     >>> evidence = TrialEvidence(num_tasks=2, num_trials=40, settling=Settling(Advice(70, 0.8)))
     >>> verdict = Verdict("lsa", "bias", "inconclusive", Estimate(0.0, -0.1, 0.1), evidence=evidence)
     >>> limited = limit_advice(verdict, {100: RowLimit(50, "news", 500)}).evidence.settling
-    >>> limited.advice, limited.maximum, limited.limiting_task
+    >>> limited.advice, limited.maximum, limited.limit.task
     (None, 30, 'news')
     """
     evidence = verdict.evidence
@@ -323,14 +324,7 @@ def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, RowLimit]) -> Ve
     half_width = settling.half_width
     if half_width is not None:
         half_width *= sqrt((number + settling.maximum) / supported)
-    limited = Settling(
-        None,
-        room,
-        is_limited_by_rows=True,
-        limiting_task=limit.task,
-        num_rows=limit.num_rows,
-        half_width=half_width,
-    )
+    limited = Settling(None, room, limit, half_width)
     return replace(verdict, evidence=replace(evidence, settling=limited))
 
 

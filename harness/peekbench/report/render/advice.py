@@ -108,8 +108,8 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
 def _give_up(needed: Settling, verdicts: Sequence[Verdict]) -> str:
     """Return a clause that verdicts cannot be settled, with what binds them and what is known instead."""
     unit, how = verdicts[0].unit, f"{needed.maximum:,} more subsamples per task"
-    if needed.is_limited_by_rows:
-        how = f"all {needed.num_rows:,} {verdicts[0].rows} of {needed.limiting_task} in {MAX_USES} test sets each"
+    if needed.limit is not None:
+        how = f"all {needed.limit.num_rows:,} {verdicts[0].rows} of {needed.limit.task} in {MAX_USES} test sets each"
     text = "this cannot be settled with these data"
     if needed.half_width is not None:
         text += f": with {how}, the interval would be about ±{format_size(needed.half_width, unit)}"

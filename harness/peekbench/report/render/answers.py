@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from peekbench.formatting import (
-    SHARED_DRAWS,
     format_cell,
     format_quantity,
     format_size,
@@ -92,7 +91,7 @@ def _measure(judged: Sequence[Verdict]) -> Iterator[Answer]:
     if len(known) == 1:
         size = format_quantity(low.estimate, unit)
         if low.family.level > 0 and low.estimate.low < low.estimate.high:
-            details.append(f"The {name_interval(low)} is in brackets.")
+            details.append(f"The {name_interval(low, ',')} is in brackets.")
         details.append(size_for_others(low))
     else:
         size = f"{format_cell(low.estimate.mean, unit)} ({low.method}) to "
@@ -113,17 +112,17 @@ def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Ver
         if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
             short = f"Control {outcome}: {name_methods(names)}"
     if report.extension.of == "table":
-        details += _assume(report.extension, [verdict for verdict in judged if verdict.estimate.has_interval])
+        details.append(_assume(report.extension, [verdict for verdict in judged if verdict.estimate.has_interval]))
     return Answer("Checked?", short, " ".join(details))
 
 
-def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield sentences on what the intervals of a table assume, which the table does not show."""
+def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> str:
+    """Return a sentence on what the intervals of a table assume, which the table does not show; empty without any."""
     evidence = [verdict.evidence for verdict in verdicts if isinstance(verdict.evidence, TrialEvidence)]
     if not evidence:
-        return
+        return ""
     noun = "pairs of scores of a method"
-    if is_shared := any(facts.num_shared for facts in evidence):
+    if any(facts.num_shared for facts in evidence):
         noun = "subsamples, each averaged over tasks,"
     numbers = [facts.num_shared or facts.num_trials for facts in evidence]
     units = f"{' to '.join(f'{number:,}' for number in dict.fromkeys((min(numbers), max(numbers))))} {noun}"
@@ -131,6 +130,4 @@ def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> Iterator[str]:
     looks = f", of which no part was analyzed before (otherwise, state {option})"
     if extension.earlier[:-1]:
         looks = f" and were analyzed before at {list_numbers(extension.earlier[:-1])} subsamples per task only"
-    yield f"The intervals assume that the {units} are independent samples{looks}; a table does not show this."
-    if is_shared:
-        yield SHARED_DRAWS
+    return f"The intervals assume that the {units} are independent samples{looks}; a table does not show this."

@@ -30,7 +30,7 @@ from peekbench.report.render.advice import Answer
 from peekbench.report.render.answers import answer, list_warnings
 from peekbench.report.render.fixed_texts import name_decision
 from peekbench.report.render.pictures import Picture, name_figures
-from peekbench.report.render.sentences import compare, state, state_briefly
+from peekbench.report.render.sentences import compare, name_family, state, state_briefly
 
 MAX_TEXT = 20_000  # characters of a text in a report
 MAX_FAILURES = 20  # with traceback; the JSON report has all
@@ -39,9 +39,8 @@ TERMS = (
     "of the test set. Bias: test - extra."
 )
 BACKGROUND = (
-    "Each method is fitted three times on the same training rows, and scored on the test set; test sees its {rows} "
-    "without their labels. Boost is extra - base. Intervals cover the variation between random samples of the same "
-    "data sets; those of equivalent biases belong to two one-sided tests."
+    "Boost is extra - base. Intervals cover the variation between random samples of the same data sets; those of "
+    "equivalent biases belong to two one-sided tests."
 )
 
 
@@ -52,10 +51,9 @@ TERMS_OF_FOLDS = (
 )
 """What the words in verdicts on designs with folds mean."""
 BACKGROUND_OF_FOLDS = (
-    "Each division of the test set takes a fit for each fold, on the same training rows; fits see {rows} without their "
-    "labels. Boost is extra - base. Intervals cover the variation between divisions of this test set and seeds of the "
-    "method; those of equivalent biases belong to two one-sided tests. Intervals for other {rows} also cover that "
-    "these {rows} are a sample."
+    "Boost is extra - base. Intervals cover the variation between divisions of this test set and seeds of the method; "
+    "those of equivalent biases belong to two one-sided tests. Intervals for other {rows} also cover that these "
+    "{rows} are a sample."
 )
 """What intervals of designs with folds cover."""
 
@@ -254,15 +252,12 @@ def _describe_methods(report: Report, findings: Sequence[Finding]) -> Findings:
     design = report.details.get("spec", {}).get("design", {})
     if design.get("folds") or any(getattr(verdict.evidence, "has_folds", False) for verdict in verdicts):
         terms, background = TERMS_OF_FOLDS, BACKGROUND_OF_FOLDS
-    background = background.format(rows=rows)
-    if "columns" in report.provenance:
-        background += " The analysis of a table assumes that its scores were obtained in this way."
     return Findings(
         "Verdicts",
         tuple(findings),
         definition=terms.format(rows=rows) + _define_accuracy(report, verdicts),
         explanation=explain_decisions(verdicts),
-        background=background,
+        background=background.format(rows=rows),
     )
 
 
@@ -290,8 +285,9 @@ def explain_decisions(verdicts: Sequence[Verdict]) -> str:
         ((width, unit),) = regions
         region = f"±{format_size(width or 0.0, unit)}"
     adjusted = ""
-    if (size := max(verdict.family.size for verdict in verdicts)) > 1:
-        adjusted = f"Intervals of biases are adjusted for {size} configurations, those of other numbers are not. "
+    largest = max(verdicts, key=lambda verdict: verdict.family.size)
+    if largest.family.size > 1:
+        adjusted = f"Intervals of biases are adjusted for {name_family(largest)}, those of other numbers are not. "
     return (
         f"{_name_levels(verdicts)}{adjusted}Biased: the interval excludes 0 and extends beyond {region}. Equivalent: "
         f"the interval lies entirely within {region}. Inconclusive: neither."

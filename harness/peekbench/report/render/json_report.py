@@ -16,7 +16,7 @@ from peekbench.records.trials import MAX_ERROR, MAX_TRACEBACK
 from peekbench.records.verdicts import Verdict
 from peekbench.report.render.sentences import state
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 
 
 class FailureDocument(BaseModel):
@@ -38,7 +38,7 @@ class ReportDocument(BaseModel):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    schema_version: Literal[11]
+    schema_version: Literal[12]
     """Increases if a field is renamed, removed or changes its meaning."""
     name: str
     headline: str

@@ -16,7 +16,9 @@ from peekbench.formatting import (
     format_range,
     format_signed,
     format_size,
+    join_words,
     list_numbers,
+    pluralize,
 )
 from peekbench.records.scores import find_score
 from peekbench.records.verdicts import (
@@ -91,14 +93,14 @@ OUTCOMES: Mapping[tuple[str, str], str] = {
 }
 """Sentence on a control, by kind and outcome."""
 UNEXPECTED: Mapping[str, str] = {
-    "negative undecided": "The negative control {method} cannot have a bias, but its interval is too wide to exclude "
-    "one that is not negligible: test {rows} may leak to it unnoticed. Draw more subsamples",
-    "negative failed": "The negative control {method} cannot have a bias, but this run finds one: by chance, or "
-    "because test {rows} leak to it. Find the cause before you trust any other verdict",
-    "positive undecided": "The positive control {method} has a planted bias, but this run does not detect it: the run "
-    "may also miss the bias of another method. Draw more subsamples, or plant a larger bias",
-    "positive failed": "The positive control {method} has a planted bias, but this run finds one of the opposite sign. "
-    "Find the cause before you trust any other verdict",
+    "negative undecided": "The interval of the negative control {method} is too wide to exclude a leak of test {rows}. "
+    "Draw more subsamples",
+    "negative failed": "The negative control {method} has a bias, by chance or because test {rows} leak to it. Find "
+    "the cause before you trust any other verdict",
+    "positive undecided": "This run does not detect the bias that is planted in {method}, so it may also miss others. "
+    "Draw more subsamples, or plant a larger bias",
+    "positive failed": "The positive control {method} has a bias of the wrong sign. Find the cause before you trust "
+    "any other verdict",
 }
 """Warning of a control whose known bias a run does not find, by kind and outcome."""
 EXTENT: Mapping[str, str] = {"beyond": " by more than {region}", "open": ", possibly by less than {region}"}
@@ -182,7 +184,7 @@ def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
         for other in verdicts
         if (other.method, other.effect) == (lead.method, lead.effect) and other.decision != lead.decision
     )
-    return "; ".join((text, *differing)) + "."
+    return f"{'; '.join((text, *differing))}. {state_unadjusted(lead)}".strip()
 
 
 def _claim_briefly(verdict: Verdict) -> str:
@@ -217,28 +219,46 @@ def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def state_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
-    """Return sentences on the looks at a run or a table; empty if they do not matter."""
+    """Return a sentence on the looks at a run or a table; empty if they do not matter."""
+    if looks.earlier and looks.is_run:
+        changed = f"The plan of this run was changed to {num_trials:,} trials after looks at"
+        return f"{changed} {list_numbers(looks.earlier)}; the interval accounts for all looks."
     if looks.earlier:
-        account = "The verdict and its interval account for all earlier and later looks, so the interval is wider."
-        if looks.is_run:
-            changed = f"The plan of this run was changed to {num_trials:,} trials after looks at"
-            return f"{changed} {list_numbers(looks.earlier)}. {account}"
         earlier = list_numbers([round(number / num_tasks) for number in looks.earlier])
-        return f"This table was analyzed before at {earlier} subsamples per task. {account}"
+        return f"This table was analyzed before at {earlier} subsamples per task; the interval accounts for all looks."
     if looks.number:
-        planned = f"{looks.share:.0%} of at most {looks.maximum:,} subsamples"
-        if looks.share > 1:  # the design was extended
-            planned = planned.replace("at most", "the first maximum of")
+        planned = f"{looks.share:.0%} of the {looks.maximum:,} subsamples planned first"
         return f"This is look {looks.number}, at {planned}; the interval accounts for all looks."
     return ""
 
 
-def name_interval(verdict: Verdict, colon: str = "") -> str:
-    """Name an interval; a colon after it only follows what it is adjusted for."""
-    name = f"{verdict.family.level:.0%} interval"
+def state_unadjusted(verdict: Verdict) -> str:
+    """Return a sentence on the interval without earlier looks, which is narrower; empty if there are none."""
+    looks = getattr(verdict.evidence, "looks", None)
+    if looks is None or looks.unadjusted is None:
+        return ""
+    limits = format_range(looks.unadjusted.low, looks.unadjusted.high, verdict.unit)
+    return f"Data added after an earlier analysis widen the interval, which would otherwise be {limits}."
+
+
+def name_interval(verdict: Verdict, mark: str = "") -> str:
+    """Name an interval; a mark after it only follows what it is adjusted for."""
+    adjusted = []
     if verdict.family.size > 1:
-        name += f", adjusted for {verdict.family.size} configurations{colon}"
+        adjusted.append(name_family(verdict))
+    if state_unadjusted(verdict):
+        adjusted.append("earlier analyses")
+    name = f"{verdict.family.level:.0%} interval"
+    if adjusted:
+        name += f", adjusted for {join_words(adjusted)}{mark}"
     return name
+
+
+def name_family(verdict: Verdict) -> str:
+    """Count the methods that are judged together, or the configurations if methods have several."""
+    if len(verdict.parts) > 1:
+        return pluralize(verdict.family.size, "configuration")
+    return pluralize(verdict.family.size, "method")
 
 
 def _claim(verdict: Verdict, scope: str) -> str:
@@ -272,7 +292,7 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
         interval = f"{100 * change.level:.3g}% interval {low:.4f} to {high:.4f}"
         parts.append(f"However, the log loss {verb} by {abs(change.mean):.4f} ({interval}).")
     if evidence.looks is not None:
-        parts.append(state_looks(evidence.looks, evidence.num_trials, evidence.num_tasks))
+        parts += [state_looks(evidence.looks, evidence.num_trials, evidence.num_tasks), state_unadjusted(verdict)]
     return " ".join(filter(None, parts))
 
 
@@ -305,7 +325,7 @@ def _state_unadjusted(verdict: Verdict) -> str:
     family = verdict.family
     if family.unadjusted in (None, decision_of(verdict)):
         return ""
-    return f" Without the adjustment for {family.size} configurations, it would be {family.unadjusted}."
+    return f" Without the adjustment for {name_family(verdict)}, it would be {family.unadjusted}."
 
 
 def decision_of(verdict: Verdict) -> str:
