@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -61,11 +61,13 @@ LIMITS = {column.name: (column.minimum, column.maximum) for column in USER_COLUM
 """Minimum and maximum of the columns of numbers."""
 PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
 """Columns that may be percentages."""
+JOINED = ", "  # between the columns that number the subsamples together, and between their cells
 YES_OR_EMPTY = ("independent_tasks", "percentages")
 PERCENT_DIGITS = 14  # decimals of a fraction, so that 71.1% is exactly 0.711
 MISSING = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "-", "--")
 """Texts that mean a missing number. In columns of texts they are ordinary names."""
-AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroavg", "microavg", "macroaverage"))
+AVERAGES = ("average", "avg", "mean", "median", "all", "overall", "total", "macroavg", "microavg", "macroaverage")
+SUMMARIES = frozenset((*AVERAGES, "std", "sd", "stderr", "sem", "var", "min", "max"))
 """Normalized names of rows that summarize other rows."""
 MAX_ARMS = 12  # values of a column of arms that a message lists
 
@@ -96,11 +98,11 @@ def join_draws(table: pd.DataFrame, options: TableOptions) -> tuple[pd.DataFrame
     names = [name for name, to in options.columns.items() if find_role(str(to)) == SUBSAMPLE and name in table.columns]
     if len(names) < 2:
         return table, options
-    ranks = pd.DataFrame({name: rank(table[name]) for name in names})
-    numbers = ranks.groupby(names).ngroup().where(~table[names].map(is_missing).any(axis="columns"))
-    joined = " + ".join(names)
+    draws = table[names].astype("str").agg(JOINED.join, axis="columns")
+    draws = draws.where(~table[names].map(is_missing).any(axis="columns"))
+    joined = JOINED.join(names)
     columns = {name: target for name, target in options.columns.items() if name not in names}
-    table = table.drop(columns=names).assign(**{joined: numbers})
+    table = table.drop(columns=names).assign(**{joined: draws})
     return table, replace(options, columns={**columns, joined: str(SUBSAMPLE)})
 
 
@@ -140,7 +142,8 @@ class CellReader:
         """Whether each row is about a single text."""
         self.drops_empty = options.drops_empty and not self.is_of_texts
         """Whether arms without a score are left out. All arms need the same texts."""
-        self._row_numbers = table.index + 1
+        self.row_numbers = table.index + 1
+        """Numbers of rows for messages; the first row below the heading is 1."""
         if options.tasks:
             self._select_tasks(options.tasks)
         if self.is_of_texts:
@@ -155,7 +158,7 @@ class CellReader:
                 option, remedy = TableOptions(tasks=[str(task)]).argument, suggest_name(str(task), known, "tasks")
                 raise ResultsError(option, f": {self.origin} has no such task; {remedy}")
         is_selected = names.isin([*map(key_of, tasks)]).to_numpy()
-        self._row_numbers = self._row_numbers[is_selected]
+        self.row_numbers = self.row_numbers[is_selected]
         self.table = self.table[is_selected].reset_index(drop=True)
 
     def _grades_as_numbers(self) -> None:
@@ -172,10 +175,6 @@ class CellReader:
         self.table = self.table.assign(**{source: (sameness != "different").astype("int64")})
         sources = {role: name for role, name in self.roles.sources.items() if name != source}
         self.roles = replace(self.roles, sources={**sources, Role("num_correct"): source})
-
-    def row_numbers(self, positions: Sequence[int] | IntArray) -> list[int]:
-        """Return the numbers of rows for messages; the first row below the heading is 1."""
-        return self._row_numbers[positions].tolist()
 
     def require(self, is_valid: pd.Series[bool], source: str, *problem: str | Argument) -> None:
         """Refuse the first row that is not valid. Rows of several arms follow each other arm by arm."""
@@ -210,7 +209,7 @@ class CellReader:
         text = "the cell"
         if not is_missing(cell):
             text = short(str(cell))
-        place = f"{self.origin}, row {self._row_numbers[position]}, column {short(source)!r}"
+        place = f"{self.origin}, row {self.row_numbers[position]}, column {quoted(source.split(JOINED))}"
         return ResultsError(f"{place}: {text} ", *problem, added=added)
 
     def column(self, column: str, arm: str = "") -> pd.Series[Any]:
@@ -380,15 +379,15 @@ def _check_names(trials: pd.DataFrame, reader: CellReader) -> None:
     """Refuse missing names, averages of other rows, and values that differ between rows of which all need the same."""
     fill_in = "is empty, but other rows have a name; fill in every cell, also below merged cells"
     has_model = (trials["model"] != "").groupby(trials["method"]).transform("any")
-    is_average = trials["task"].map(normalize).isin(AVERAGES)
+    is_summary = trials["task"].map(normalize).isin(SUMMARIES)
     checks = [
         ("task", trials["task"] != "", "is empty; name the task"),
         ("method", trials["method"] != "", fill_in),
         ("model", (trials["model"] != "") | ~has_model, fill_in),
         (
             "task",
-            ~is_average | bool(is_average.all()),
-            "is an average of other tasks, which would count twice; delete its rows, or rename the task",
+            ~is_summary | bool(is_summary.all()),
+            "summarizes other tasks, which would count twice; delete its rows, or rename the task",
         ),
         ("metric", trials["metric"] != "", "is empty; name the metric, or ignore the column"),
         *((name, trials[name].isin(("", "yes")), "is neither 'yes' nor empty; correct it") for name in YES_OR_EMPTY),
@@ -419,6 +418,9 @@ def read_subsamples(reader: CellReader) -> pd.Series[int]:
         return reader.column("subsample")
     if (numbers == numbers.round()).all() and numbers.between(0, MAX_SIZE).all():
         return numbers.astype("Int64")
+    names = reader.table[source].astype("str").str.split(JOINED)
+    is_summary = names.map(lambda parts: not SUMMARIES.isdisjoint(map(normalize, parts)))
+    reader.require(~is_summary, source, "summarizes other rows, which would count twice; delete its rows, or rename it")
     return pd.Series(rank(reader.table[source]), dtype="Int64")
 
 

@@ -188,7 +188,7 @@ def _number_rows(reader: CellReader, trials: pd.DataFrame, texts: RowTexts | Non
         return None, BY_ROW
     groups = places.groupby(list(places.columns), dropna=False, sort=False).ngroup()
     same = np.flatnonzero(groups == groups[groups.duplicated(keep=False)].iloc[0])
-    rows, listed = ", ".join(map(str, reader.row_numbers(same[:2]))), ", ".join(places.columns)
+    rows, listed = ", ".join(map(str, reader.row_numbers[same[:2]])), ", ".join(places.columns)
     raise ResultsError(
         f"{reader.origin}: {len(same):,} rows have the same {listed} (rows {rows} ...), and no column numbers the "
         "subsamples, so it is unknown which rows of the arms belong together. Add a column 'subsample', or name yours "

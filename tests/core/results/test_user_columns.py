@@ -101,9 +101,14 @@ def test_columns_of_seeds_and_folds_number_the_subsamples_together() -> None:
     assert shlex.join(caught.value.arguments) == "--map seed=subsample --map fold=subsample"
     columns = {"seed": "subsample", "fold": "subsample"}
     mapped = tidy(table, "here", columns=columns)
-    pd.testing.assert_frame_equal(mapped.assign(subsample=mapped["subsample"] * 2 + 3), EXPECTED)
-    with pytest.raises(ResultsError, match=r"column 'seed \+ fold'"):
-        tidy(table.assign(fold=["f7", ""] * 4), "here", columns=columns)
+    pd.testing.assert_frame_equal(mapped.assign(subsample=mapped["subsample"] * 2 + 1), EXPECTED)
+    for seeds, fold, problem in (
+        ([1, 2] * 4, ["f7", ""] * 4, "the cell is empty"),
+        ([1] * 8, "f7", "1, f7 is duplicated"),
+        (["1", "Mean"] * 4, "f7", "Mean, f7 summarizes other rows"),
+    ):
+        with pytest.raises(ResultsError, match=f"column 'seed', 'fold': {problem}"):
+            tidy(table.assign(seed=seeds, fold=fold), "here", columns=columns)
 
 
 def test_what_was_done_with_each_column_is_described() -> None:
@@ -212,7 +217,7 @@ def long(**columns: Any) -> pd.DataFrame:
     [
         (wide(task=["a"] * 4, method=["lsa", "", "bow", ""]), "'method': the cell is empty, but other rows"),
         (wide(task=["a"] * 4, model=["bert", "", "gpt2", None]), "'model': the cell is empty, but other rows"),
-        (wide(task=["a", "b", "Macro avg"]), "Macro avg is an average of other tasks"),
+        (wide(task=["a", "b", "Macro avg"]), "Macro avg summarizes other tasks"),
         (long(metric={"extra": "f1", "test": "acc"}), "column 'metric': acc differs from the first row of its task"),
     ],
 )
