@@ -16,6 +16,7 @@ from peekbench.execution.fit_plans import count_work
 from peekbench.execution.hosts import check_files, download_all
 from peekbench.formatting import pluralize
 from peekbench.spec.experiment import DEFAULT_ANALYSES
+from peekbench.store.files import RUNS
 
 UNREAD = {"train": 1000, "test": 1000}
 """Rows of official splits that are not read."""
@@ -54,6 +55,13 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
     check_files(experiment)
     warnings: list[str] = []
     if with_data:
+        store = RUNS / f"{experiment.name}.sqlite"
+        if store.is_file():
+            from peekbench.execution.resuming import StoredRun  # noqa: PLC0415 - it needs numpy
+
+            stored = StoredRun.read(store)
+            resumed = stored.keep_looks(with_sizes(stored.pin(experiment)))
+            stored.refuse_changes(resumed, describe_tasks(resumed))
         experiment = with_sizes(experiment)
         facts = describe_tasks(experiment)
         if any(
@@ -63,7 +71,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
             from peekbench.results.analyze import check_analyses  # noqa: PLC0415 - others validate without pandas
 
             check_analyses(experiment)
-        warnings = list(warn_of_data(experiment, facts))
+        warnings += warn_of_data(experiment, facts)
     else:  # numbers of trials and fits do not depend on the rows of official splits
         experiment = experiment.with_sizes({task.name: UNREAD for task in experiment.tasks})
     size = count_work(experiment)

@@ -86,6 +86,9 @@ def test_validate_checks_all_specs(spec: str) -> None:
     Path("small-data.yaml").write_text(Path(spec).read_text().replace("num_test: 30", "num_test: 3000"))
     done = peek("validate", "bad.yaml", spec, "small-data.yaml", status=2)
     assert f"{spec}: OK: 2 tasks, 2 methods, 12 trials" in done.stdout
+    peek("run", spec)
+    Path(spec).write_text(Path(spec).read_text().replace("seed: 7", "seed: 8"))
+    assert "another experiment named 'small'. Changed:\n  seed" in peek("validate", spec, status=2).stderr
     assert "bad.yaml is invalid" in done.stderr
     assert "small-data.yaml: task a: 400 rows, but" in done.stderr
     assert "task b: 400 rows, but" in done.stderr, "all tasks are checked"
