@@ -12,7 +12,7 @@ from peekbench.api.inputs import load
 from peekbench.cli.output import FAILED, SpecArgument, WorkersOption, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_tasks, warn_of_copies
-from peekbench.execution.fit_plans import count_work, fits_of_arms, planned_design
+from peekbench.execution.fit_plans import count_work, planned_design
 from peekbench.execution.hosts import check_files
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
 from peekbench.execution.runner import store_path
@@ -55,10 +55,6 @@ def plan(
     if experiment.design.stop:
         trials = f"at most {trials}"
     echo(f"{experiment.name}: {trials}, {pluralize(size.fits, 'fit')}")
-    if any(arm.is_rule for arm in experiment.arms):
-        for num_test, fits in fits_of_arms(experiment).items():
-            listed = ", ".join(f"{arm} {number:,}" for arm, number in fits.items())
-            echo(f"  fits of a method in a trial with num_test {num_test:,}: {listed}")
     measured = Pilot(seconds={}, first={}, failures=())
     if pilot:
         measured = _run_pilot(experiment)

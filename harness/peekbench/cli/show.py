@@ -194,10 +194,8 @@ def _describe_entry(use: str, kind: str, entry: Entry) -> str:
 def _option_lines(option: OptionDoc) -> list[str]:
     """Return the lines on an option; those on options within it are indented below."""
     line = f"  {option.name}: {option.type}"
-    if option.is_required:
-        line += ", required"
-    elif option.default:
-        line += f", default {option.default}"
+    if option.default:
+        line += f", {option.default}"
     lines = [line]
     if option.meaning:
         lines.append(f"      {option.meaning}")
@@ -213,9 +211,7 @@ class OptionDoc:
     type: str
     """Values that it can have, in words, with their limits."""
     default: str
-    """Default as JSON; empty if the option is required or has options of its own."""
-    is_required: bool
-    """Whether a spec must give a value."""
+    """The default as JSON, such as 'default 100', or 'required'; empty if the option has options of its own."""
     meaning: str
     """What the option does, in one line."""
     nested: tuple[OptionDoc, ...]
@@ -231,24 +227,23 @@ def option_docs(model: type[Options], defaults: Options | None = None) -> Iterat
     >>> class Lsa(Options):
     ...     num_components: int = Field(default=100, ge=1)
     >>> [(option.name, option.type, option.default) for option in option_docs(Lsa)]
-    [('num_components', 'whole number (>= 1)', '100')]
+    [('num_components', 'whole number (>= 1)', 'default 100')]
     """
     if not model.model_fields:
         return
     schema = options_schema(model)
     for name, field in model.model_fields.items():
         default = getattr(defaults, name, field.get_default(call_default_factory=True))
-        own, written = None, ""
+        own, written = None, "required"
         if isinstance(default, Options):
-            own = default
+            own, written = default, ""
         elif default is not PydanticUndefined:
-            written = json.dumps(to_jsonable_python(default), ensure_ascii=False)
+            written = f"default {json.dumps(to_jsonable_python(default), ensure_ascii=False)}"
         nested = [option for model in _nested_models(field.annotation) for option in option_docs(model, own)]
         yield OptionDoc(
             name=name,
             type=describe_type(schema["properties"][name], schema.get("$defs", {})),
             default=written,
-            is_required=default is PydanticUndefined,
             meaning=" ".join((field.description or "").split()),
             nested=tuple(nested),
         )

@@ -306,7 +306,10 @@ class Sampler:
         if self._is_test is not None:
             is_test = self._is_test[order]
             train_order, test_order = order[~is_test], order[is_test]
-        front = self._balanced_front(train_order) if self._is_balanced else self._natural_front(train_order)[None]
+        if self._is_balanced:
+            front = self._first_of_classes(train_order, rows_per_class(self._max_train, self._num_classes))
+        else:
+            front = self._natural_front(train_order)[None]
         # The front may overlap the back, but takes at most its own size from there.
         backwards = test_order[: -(self._num_behind + front.size) - 1 : -1]
         is_free = np.ones(self.num_groups, dtype=bool)
@@ -328,9 +331,6 @@ class Sampler:
         rows = np.concatenate([first, order[: self._max_train]])
         _, positions = np.unique(rows, return_index=True)
         return rows[np.sort(positions)][: self._max_train]
-
-    def _balanced_front(self, order: IntArray) -> IntArray:
-        return self._first_of_classes(order, rows_per_class(self._max_train, self._num_classes))
 
     def _first_of_classes(self, order: IntArray, needed: int) -> IntArray:
         """Return the first rows of each class, shape (n_classes, needed), searching no further than necessary."""

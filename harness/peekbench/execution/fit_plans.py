@@ -223,15 +223,6 @@ class Size:
     """Models to fit. Shared base arms are counted once."""
 
 
-def fits_of_arms(spec: ExperimentSpec) -> dict[int, dict[str, int]]:
-    """Return the number of fits of each arm in a trial, by num_test. Arms can have fits in common, which run once."""
-    points = {num_test: spec.design_of(task) for task in spec.tasks for _, num_test in spec.design_of(task).points()}
-    return {
-        num_test: {arm.name: count_fits([_plan(arm, design, num_test)]) for arm in spec.arms}
-        for num_test, design in sorted(points.items())
-    }
-
-
 def count_work(spec: ExperimentSpec) -> Size:
     """Count the trials and fits of a spec."""
     others = [arm for arm in spec.arms if arm.kind != "base"]

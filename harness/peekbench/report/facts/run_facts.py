@@ -152,7 +152,8 @@ def describe_copied_rows(
     """
     if not any(data["copies"]["pairs"] for data in tasks.values()):
         return list(analyses)
-    copied = {name: _rows_of(data["copies"]) for name, data in tasks.items() if data["copies"]["test_rows"]}
+    ranges = {name: data["copies"]["test_rows"] for name, data in tasks.items()}
+    copied = {name: np.concatenate([np.arange(*ends) for ends in each]) for name, each in ranges.items() if each}
     with Store.open(path, verified=False) as store:
 
         def describe(verdict: Verdict) -> Verdict:
@@ -182,10 +183,6 @@ def _count(tasks: Sequence[Mapping[str, Any]]) -> CopiedRows:
     num_repeated = sum(count_repeated(task["copies"]) for task in tasks if task["row_name"] != "rows")
     are_few = not num_copied and not num_private and num_repeated < MAX_OVERLAP * num_rows
     return CopiedRows(num_copied, num_rows, num_repeated=num_repeated, num_private=num_private, are_few=are_few)
-
-
-def _rows_of(copies: Mapping[str, Any]) -> IntArray:
-    return np.concatenate([np.arange(first, stop) for first, stop in copies["test_rows"]])
 
 
 def _score_without(

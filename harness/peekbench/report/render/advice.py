@@ -44,7 +44,6 @@ class Answer:
 
 
 MAX_NAMED = 3  # methods in an answer
-MIN_SECONDS = 10  # of work that is worth a forecast
 NEXT = "What next?"
 ADD = {"run": "add {number} to each num_subsamples", "table": "add them to the table"}
 """How to add subsamples."""
@@ -150,7 +149,7 @@ def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tu
         how = f"set num_subsamples to {extension.num_subsamples + advice.subsamples}"
         if not extension.command:
             how = f"set num_subsamples={extension.num_subsamples + advice.subsamples}"
-    if (seconds := advice.subsamples * (extension.seconds or 0)) >= MIN_SECONDS:
+    if (seconds := advice.subsamples * (extension.seconds or 0)) >= 1:
         how += f" (about {duration(seconds)} with one worker)"
     return _then_run(f"{number} settle {settled} {likely}: {how}", report)
 
