@@ -39,6 +39,8 @@ NOTE = (
     "bias = test - extra, with {level} intervals for new subsamples of the same data. All tasks have equal weight. "
     "Each row is based on {basis}."
 )
+TIE = "Methods that share a letter (tie) cannot be told apart."
+BOOST = "Boost: extra - base."
 UNPAIRED_NOTE = (
     " Methods without two common subsamples of each task, by their numbers ({pairs} here), were compared as "
     "independent samples, which detects fewer differences."
@@ -141,9 +143,14 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], options: S
     note += shared_note(results) + same_texts_note(results)
     keys = (column.name for column in results.columns)
     others = [effect for effect in effects if effect != "bias"]
-    overview = (*keys, "extra", "tie", "verdict", *others, *arms)
+    overview = [*keys, "extra", "tie", "verdict", *others, *arms]
+    captions = [TIE, *(BOOST for _ in others)]
+    if len(rows) == 1:
+        overview.remove("tie")
+        captions.remove(TIE)
     ranked_by = "extra" if len(order) == 1 else ""
-    return Table(title, columns, tuple(rows), note, overview=overview, ranked_by=ranked_by)
+    caption = " ".join(captions)
+    return Table(title, columns, tuple(rows), note, overview=tuple(overview), caption=caption, ranked_by=ranked_by)
 
 
 def _describe_basis(results: Configurations) -> str:

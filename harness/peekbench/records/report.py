@@ -69,6 +69,8 @@ class Table:
     overview: tuple[str, ...] = ()
     """Columns that the short view of a report in a terminal shows, as far as they fit, most important first. Empty for
     a table that it leaves out."""
+    caption: str = ""
+    """What the columns of the short view mean, in a few words; the note explains them in full."""
     ranked_by: str = ""
     """Column whose values descend from row to row; empty if the rows have another order."""
 

@@ -143,7 +143,7 @@ def test_open_ended_looks_account_for_later_ones(make_spec: MakeSpec) -> None:
         looks = look(store, load_results(store))
     assert looks == Looks(True, "confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
     report = report_of_run(store)
-    assert "This is look 3, at 200% of the 4 subsamples planned first" in state(report.verdicts[0])
+    assert "This is planned analysis 3, at 200% of the 4 subsamples planned first" in state(report.verdicts[0])
     copy = Path(shutil.copy(store, "copy.sqlite"))
     joint = report_of_comparison([store, copy])
     assert [looks_of(verdict) for verdict in joint.verdicts] == [looks_of(report.verdicts[0])] * 2
@@ -153,7 +153,7 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     store = run(make_spec(**design_of(4))).store
     before = report_of_run(store).verdicts[0]
     assert report_of_run(store).verdicts[0] == before
-    assert "look" not in state(before)
+    assert "analys" not in state(before)
     assert before.estimate.level == pytest.approx(0.98)  # 1 - 0.8 * 0.05 / 2 methods
     analyze(store)
     with Store.open(store) as opened:
@@ -161,7 +161,7 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     run(make_spec(**design_of(6)))
     (summary,) = analyze(store, AnalysisOptions(["summary"])).analyses
     verdict = summary.verdicts[0]
-    assert "changed to 12 trials after looks at 8; the interval accounts for all" in state(verdict)
+    assert "changed to 12 trials after analyses at 8; the interval accounts for them" in state(verdict)
     assert verdict.estimate.level == pytest.approx(1 - level_at(Looks(), 12, [8])(0.05 / 2))
     other = run(make_spec(name="other", tasks=[{"use": "toy.words", "name": "a"}], **design_of(4))).store
     joint = {verdict.method: verdict for verdict in report_of_comparison([store, other]).verdicts}

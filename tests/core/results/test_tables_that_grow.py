@@ -68,7 +68,7 @@ def test_a_table_that_follows_its_advice_has_the_level_of_an_extended_run() -> N
     wider = pb.analyze(scores(number), ["summary"]).verdicts[0].estimate
     assert in_python.verdicts[0].estimate.low < wider.low
     limits = format_range(wider.low, wider.high, "change")
-    shown = f"Data added after an earlier analysis widen the interval, which would otherwise be {limits}."
+    shown = f"Without the earlier analyses, the interval would be narrower: {limits}."
     assert shown in state_briefly(in_python.verdicts[0]) and shown in verdict["sentence"]
     assert in_python.verdicts[0].estimate.mean == wider.mean
     again = pb.analyze("scores.csv", ["summary"], earlier=[20])

@@ -169,7 +169,7 @@ def test_a_smaller_design_keeps_all_stored_trials_and_counts_as_a_look(make_spec
     known = sum(method == VOTE and arm == "test" for method, _, _, arm in before)
     assert verdict.evidence.looks.earlier == (known,)
     assert verdict.estimate.level > 0.997
-    assert f"changed to {2 * stored} trials after looks at {known}" in state(verdict)
+    assert f"changed to {2 * stored} trials after analyses at {known}" in state(verdict)
     with Store.open(STORE) as store:
         assert [look.get("is_lowering") for look in store.looks()] == [True, None]
         assert len(store.spec()["tasks"]) == 2

@@ -17,7 +17,6 @@ from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import TrialEvidence, Verdict
 from peekbench.report.render.advice import Answer, advise_next, name_methods
 from peekbench.report.render.fixed_texts import (
-    count_methods,
     find_outcome,
     has_published,
     size_for_others,
@@ -94,9 +93,8 @@ def _measure(judged: Sequence[Verdict]) -> Iterator[Answer]:
             details.append(f"The {name_interval(low, ',')} is in brackets.")
         details.append(size_for_others(low))
     else:
-        size = f"{format_cell(low.estimate.mean, unit)} ({low.method}) to "
-        size += f"{format_quantity(high.estimate.mean, unit)} ({high.method})"
-        details.append(f"These are estimates of {count_methods(known)}, not an interval.")
+        size = f"{format_cell(low.estimate.mean, unit)} to {format_quantity(high.estimate.mean, unit)}"
+        details.append(f"These are the estimates of {low.method} and {high.method}, not an interval.")
     if region and not others:
         details.append(f"Up to {format_size(region, unit)} is negligible.")
     yield Answer("How large?", size, " ".join(filter(None, details)))
@@ -123,7 +121,7 @@ def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> str:
         return ""
     noun = "pairs of scores of a method"
     if any(facts.num_shared for facts in evidence):
-        noun = "subsamples, each averaged over tasks,"
+        noun = "subsamples (draws of rows, or seeds), each averaged over tasks,"
     numbers = [facts.num_shared or facts.num_trials for facts in evidence]
     units = f"{' to '.join(f'{number:,}' for number in dict.fromkeys((min(numbers), max(numbers))))} {noun}"
     option = f"`{FLAGS['earlier'] if extension.command else 'earlier'}`"

@@ -21,16 +21,12 @@ from peekbench.formatting import (
 )
 from peekbench.records.report import Column, MethodFacts, Report, Table, Topic
 from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
-from peekbench.records.verdicts import (
-    PosteriorEvidence,
-    TrialEvidence,
-    Verdict,
-)
+from peekbench.records.verdicts import PosteriorEvidence, Verdict
 from peekbench.report.render.advice import Answer
 from peekbench.report.render.answers import answer, list_warnings
 from peekbench.report.render.fixed_texts import name_decision
 from peekbench.report.render.pictures import Picture, name_figures
-from peekbench.report.render.sentences import compare, name_family, state, state_briefly
+from peekbench.report.render.sentences import compare, list_adjustments, state, state_briefly
 
 MAX_TEXT = 20_000  # characters of a text in a report
 MAX_FAILURES = 20  # with traceback; the JSON report has all
@@ -286,8 +282,8 @@ def explain_decisions(verdicts: Sequence[Verdict]) -> str:
         region = f"±{format_size(width or 0.0, unit)}"
     adjusted = ""
     largest = max(verdicts, key=lambda verdict: verdict.family.size)
-    if largest.family.size > 1:
-        adjusted = f"Intervals of biases are adjusted for {name_family(largest)}, those of other numbers are not. "
+    if listed := list_adjustments(largest):
+        adjusted = f"Intervals of biases are adjusted for {listed}, those of other numbers are not. "
     return (
         f"{_name_levels(verdicts)}{adjusted}Biased: the interval excludes 0 and extends beyond {region}. Equivalent: "
         f"the interval lies entirely within {region}. Inconclusive: neither."
@@ -305,13 +301,13 @@ def _name_levels(verdicts: Sequence[Verdict]) -> str:
 
 def basis_of(verdict: Verdict) -> str:
     """Describe the data that a verdict is based on, such as '5 tasks, 250 trials'; empty if it does not say."""
-    match verdict.evidence:
-        case TrialEvidence() as evidence:
-            return f"{pluralize(evidence.num_tasks, 'task')}, {pluralize(evidence.num_trials, 'trial')}"
-        case PosteriorEvidence() as evidence:
-            trials = pluralize(evidence.num_trials, "trial")
-            return f"{pluralize(evidence.num_tasks, 'task')}, {trials}, a posterior"
-    return ""
+    evidence = verdict.evidence
+    if evidence is None:
+        return ""
+    basis = f"{pluralize(evidence.num_tasks, 'task')}, {pluralize(evidence.num_trials, 'trial')}"
+    if isinstance(evidence, PosteriorEvidence):
+        basis += ", a posterior"
+    return basis
 
 
 def make_printable(report: Report) -> Report:

@@ -248,15 +248,13 @@ def count_methods(verdicts: Sequence[Verdict]) -> str:
     counted = pluralize(number, "method")
     if number == len(verdicts):
         return counted
-    return f"{pluralize(len(verdicts), 'configuration')} of {counted}"
+    return f"{pluralize(len(verdicts), 'configuration')} ({counted} at several sizes or with several models)"
 
 
 def size_for_others(verdict: Verdict) -> str:
     """Return a sentence on the interval of a bias for other texts; empty unless all trials test the same texts."""
     fixed = fixed_texts_of(verdict)
-    if fixed is None:
+    if fixed is None or not fixed.bias.has_interval:
         return ""
-    if not fixed.bias.has_interval:
-        return f"No interval for other {verdict.rows} of this kind is known{_explain_unknown(verdict)}."
     limits = replace(fixed.bias, mean=float("nan")).as_cell
     return f"For other {verdict.rows} of this kind: {format_quantity(limits, verdict.unit)}."

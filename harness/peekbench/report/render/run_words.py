@@ -303,7 +303,7 @@ def describe_experiment(
     sizes = ", ".join(f"{listed_size} {noun} rows" for noun, listed_size in listed_sizes.items())
     drawn = "random draws of these rows"
     if design.folds:
-        drawn = f"random divisions of the official test split into {' or '.join(map(str, design.folds))} folds"
+        drawn = f"random divisions of the official test split into {' or '.join(map(str, design.folds))} parts (folds)"
     if any(task.get("extra") for task in tasks.values()):
         drawn += f", with private {rows} in the place of a fold"
     listed = count_methods(len(methods) - num_controls, num_controls)

@@ -221,14 +221,14 @@ def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
 def state_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
     """Return a sentence on the looks at a run or a table; empty if they do not matter."""
     if looks.earlier and looks.is_run:
-        changed = f"The plan of this run was changed to {num_trials:,} trials after looks at"
-        return f"{changed} {list_numbers(looks.earlier)}; the interval accounts for all looks."
+        changed = f"The plan of this run was changed to {num_trials:,} trials after analyses at"
+        return f"{changed} {list_numbers(looks.earlier)}; the interval accounts for them."
     if looks.earlier:
         earlier = list_numbers([round(number / num_tasks) for number in looks.earlier])
-        return f"This table was analyzed before at {earlier} subsamples per task; the interval accounts for all looks."
+        return f"This table was analyzed before at {earlier} subsamples per task; the interval accounts for this."
     if looks.number:
         planned = f"{looks.share:.0%} of the {looks.maximum:,} subsamples planned first"
-        return f"This is look {looks.number}, at {planned}; the interval accounts for all looks."
+        return f"This is planned analysis {looks.number}, at {planned}; the interval accounts for all of them."
     return ""
 
 
@@ -238,20 +238,25 @@ def state_unadjusted(verdict: Verdict) -> str:
     if looks is None or looks.unadjusted is None:
         return ""
     limits = format_range(looks.unadjusted.low, looks.unadjusted.high, verdict.unit)
-    return f"Data added after an earlier analysis widen the interval, which would otherwise be {limits}."
+    return f"Without the earlier analyses, the interval would be narrower: {limits}."
 
 
 def name_interval(verdict: Verdict, mark: str = "") -> str:
     """Name an interval; a mark after it only follows what it is adjusted for."""
+    name = f"{verdict.family.level:.0%} interval"
+    if adjusted := list_adjustments(verdict):
+        name += f", adjusted for {adjusted}{mark}"
+    return name
+
+
+def list_adjustments(verdict: Verdict) -> str:
+    """Return what the interval of a verdict is adjusted for; empty for nothing."""
     adjusted = []
     if verdict.family.size > 1:
         adjusted.append(name_family(verdict))
     if state_unadjusted(verdict):
         adjusted.append("earlier analyses")
-    name = f"{verdict.family.level:.0%} interval"
-    if adjusted:
-        name += f", adjusted for {join_words(adjusted)}{mark}"
-    return name
+    return join_words(adjusted or [""])
 
 
 def name_family(verdict: Verdict) -> str:
@@ -273,10 +278,7 @@ def _claim(verdict: Verdict, scope: str) -> str:
 
 
 def _state_no_effect(rows: str, num_trials: int) -> str:
-    where = f"all {num_trials:,} trials"
-    if num_trials == 1:
-        where = "the one trial"
-    return f"seeing the test {rows} had no effect: the bias is exactly 0 in {where}"
+    return f"seeing the test {rows} had no effect: none of {pluralize(num_trials, 'trial')} has a bias"
 
 
 def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
@@ -291,7 +293,7 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
         verb = {True: "improves", False: "worsens"}[change.mean > 0]
         interval = f"{100 * change.level:.3g}% interval {low:.4f} to {high:.4f}"
         parts.append(f"However, the log loss {verb} by {abs(change.mean):.4f} ({interval}).")
-    if evidence.looks is not None:
+    if evidence.looks is not None and verdict.estimate.has_interval:
         parts += [state_looks(evidence.looks, evidence.num_trials, evidence.num_tasks), state_unadjusted(verdict)]
     return " ".join(filter(None, parts))
 

@@ -275,8 +275,8 @@ def _print_table(table: Table, console: Console, *, full: bool) -> None:
         console.print(Text(f"In points: {in_points}", "dim"))
     if left_out := ", ".join(column.name for column in columns[num_fitting:]):
         console.print(Text(f"A wider terminal also shows: {left_out}", "dim"))
-    if full and table.note:
-        console.print(Text(table.note, "dim"))
+    if note := table.note if full else table.caption:
+        console.print(Text(note, "dim"))
 
 
 def _count_fitting(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int) -> int:
