@@ -111,7 +111,8 @@ def find_constant_arms(table: WideTable, level: float) -> list[Finding]:
 
     Its fit was probably repeated without a new draw, such as a fit to the only test set. The p-value is r ** (K - 1)
     for K trials, where r is the share of the most frequent score of the other arm. Holm's adjustment over tasks.
-    Controls are left out, and so are scores of 0 and 1, which perfect or useless predictions have in every draw.
+    Controls are left out, and so are scores of 0 and 1, which perfect or useless predictions have in every draw. So are
+    folds: fits to other divisions of the same texts may well predict each text alike.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def find_constant_arms(table: WideTable, level: float) -> list[Finding]:
         Level of the adjusted tests.
     """
     suspects: list[tuple[Finding, float]] = []
-    if not {"extra", "test"} <= set(table.arms):
+    if not {"extra", "test"} <= set(table.arms) or "all" in table.arms:
         return []
     judged = table.rows[(table.rows["num_test"] != 1) & (table.rows["control"] == "")]
     for key, group in judged.groupby(list(BLOCK), sort=False):

@@ -234,11 +234,16 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     >>> scores = pd.DataFrame({"task": "news", "num_train": [50, 100], "extra": [0.5, 0.6], "test": [0.5, 0.7]})
     >>> [configuration.label for configuration in configurations(tidy(scores, "my scores")).configurations]
     ['method (num_train=50)', 'method (num_train=100)']
+    >>> scores = pd.DataFrame({"task": ["news", "mail"], "num_train": [50, 100], "num_test": [20, 40], "test": 0.5})
+    >>> [one.label for one in configurations(tidy(scores.assign(extra=0.5), "my scores")).configurations]
+    ['method (news)', 'method (mail)']
     """
     wide = paired_scores(results, score)
     arms = tuple(results["arm"].unique())
     varying = [name for name in CONFIGURATION if name == "method" or wide[name].nunique(dropna=False) > 1]
     shared = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
+    # Official splits of several tasks have sizes of their own, so that the task says more.
+    is_named_by_task = len(wide) > 0 and wide.groupby(list(SIZES), dropna=False)["task"].nunique().max() == 1
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
     is_accuracy, is_count = are_accuracies(results), bool(results["num_correct"].notna().all())
     is_independent, is_folded = has_independent_tasks(results), has_folds(results)
@@ -257,9 +262,12 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
         if is_count and pd.notna(num_scored):
             step = 1 / int(num_scored)
         by_task = rows.groupby("task", sort=False)
+        label = {name: cells[name] for name in varying}
+        if is_named_by_task and set(SIZES) <= set(varying):
+            label = {name: cells[name] for name in varying if name not in SIZES} | {"task": rows["task"].iloc[0]}
         found.append(
             Configuration(
-                label_configuration({name: cells[name] for name in varying}),
+                label_configuration(label),
                 tuple(cells[name] for name in varying),
                 {name: {str(task): values.tolist() for task, values in by_task[name]} for name in (*arms, *effects)},
                 {str(task): numbers.tolist() for task, numbers in by_task["subsample"]},
