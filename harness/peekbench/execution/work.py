@@ -55,11 +55,6 @@ from peekbench.store.differences import NOTHING_KNOWN, Identity
 MAX_SHOWN = 200  # characters of a wrong value in messages
 
 
-def available_threads() -> int:
-    """Return the number of CPU threads this fit may use: `$PEEKBENCH_THREADS`, or the number of cores."""
-    return int(os.environ.get(THREADS_VARIABLE) or os.cpu_count() or 1)
-
-
 def gpu_fraction() -> float:
     """Return the share of a GPU's memory that this fit may use: `$PEEKBENCH_GPU_FRACTION`, or all."""
     return float(os.environ.get(GPU_FRACTION_VARIABLE) or 1.0)
@@ -186,7 +181,8 @@ class SpecWork:
         if loaded.dataset.groups:
             test_groups = loaded.sampler.groups[test_rows]
         seed = seed_of_fit(self._spec.seed, draw.task, draw.num_train, draw.num_test, draw.subsample)
-        context = Context(seed, available_threads(), self._folders, gpu_fraction())
+        num_threads = int(os.environ.get(THREADS_VARIABLE) or os.cpu_count() or 1)
+        context = Context(seed, num_threads, self._folders, gpu_fraction())
         bases: dict[str, ArmResult] = {}
         needs_base = not item.has_base
         for trial in item.trials:

@@ -58,11 +58,6 @@ def _origin(point: EntryPoint) -> str:
     return f"{point.value} of {_name_of(point.dist)}"
 
 
-def is_shipped(point: EntryPoint) -> bool:
-    """Return whether a plugin comes with peekbench."""
-    return point.dist is not None and _name_of(point.dist) == DISTRIBUTION
-
-
 def is_known(plugin: str) -> bool:
     """Return whether a plugin is installed, or is a file or a module."""
     return is_code(plugin) or plugin in installed()
@@ -243,7 +238,7 @@ def find_default(entry_type: type[EntryT], role: str, has_role: Callable[[EntryT
         If there is none.
     """
     for plugin, (point, *_) in installed().items():
-        if is_shipped(point):
+        if point.dist is not None and _name_of(point.dist) == DISTRIBUTION:
             for name, entry in load(plugin).entries(entry_type).items():
                 if has_role(entry):
                     return join_name(plugin, name)

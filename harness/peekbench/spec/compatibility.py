@@ -116,7 +116,7 @@ def incompatible_changes(
             else:
                 place = f"{group}[{before['name']}]"
                 changes += _describe(place, _for_tasks(known, before), after[before["name"]])
-    changes += _describe_repeats(old, new, finished)
+    changes += describe_repeats(old, new, finished)
     old_design, new_design = ({**spec["design"], "num_subsamples": None} for spec in (old, new))
     if old["design"]["num_subsamples"] != new["design"]["num_subsamples"] and old_design["stop"] and new_design["stop"]:
         new_design["stop"] = {**new_design["stop"], "looks": old_design["stop"]["looks"]}  # an extension adds one
@@ -136,7 +136,7 @@ def _for_tasks(known: Container[str], component: Mapping[str, Any]) -> Mapping[s
     return {**component, "by_task": by_task}
 
 
-def _describe_repeats(
+def describe_repeats(
     old: Mapping[str, Any], new: Mapping[str, Any], finished: Mapping[tuple[str, str, int], int] | None = None
 ) -> list[str]:
     """Return the numbers of subsamples below the finished ones, and those that planned looks do not allow."""
@@ -165,11 +165,6 @@ def _describe_repeats(
             f"{change}; with planned looks, all numbers of subsamples grow in proportion" for change in changes.values()
         ]
     return list(dict.fromkeys(fewer))
-
-
-def has_fewer_subsamples(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Return whether a task has fewer subsamples than before."""
-    return bool(_describe_repeats(old, new))
 
 
 def _repeats(spec: Mapping[str, Any], task: Mapping[str, Any], num_test: int) -> int:

@@ -109,15 +109,23 @@ MAX_TEXT, MAX_LINES = 240, 20  # characters of a description, and problems that 
 STATEMENTS = [statement.strip() for statement in SCHEMA.split(";") if statement.strip()]
 
 
+LOST_ROWS = """
+SELECT DISTINCT 'rows of ' || parent || ' are missing, to which ' || "table" || ' refers' FROM pragma_foreign_key_check
+UNION ALL SELECT 'rows of predictions are missing' WHERE EXISTS (SELECT id FROM arms EXCEPT SELECT arm FROM predictions)
+UNION ALL SELECT 'rows of run are missing' WHERE NOT EXISTS (SELECT 1 FROM run)
+"""
+"""Statement that describes rows that another program has deleted."""
+
+
 def placeholders(values: Sequence[object]) -> str:
     """Return the placeholders of values in a statement."""
     return ", ".join("?" for _ in values)
 
 
 def find_damage(connection: sqlite3.Connection) -> str:
-    """Return the defects that SQLite finds in a file; empty if there are none."""
-    lines = [text for (text,) in connection.execute(f"PRAGMA integrity_check({MAX_LINES})") if text != "ok"]
-    return "\n".join(map(quote, lines))
+    """Return the defects that SQLite finds in a file, and rows that it lacks; empty if there are none."""
+    defects = [text for (text,) in connection.execute(f"PRAGMA integrity_check({MAX_LINES})") if text != "ok"]
+    return "\n".join(map(quote, defects or [text for (text,) in connection.execute(LOST_ROWS)]))
 
 
 def quote(text: object) -> str:

@@ -22,7 +22,7 @@ from peekbench.records.trials import ArmResult, Trial, TrialFailure, TrialResult
 from peekbench.spec.compatibility import (
     Experiment,
     changed_experiment,
-    has_fewer_subsamples,
+    describe_repeats,
     pins_to_plain,
     refuse_changes,
 )
@@ -180,7 +180,7 @@ class StoreWriter(Store):
         if self._get("spec") is not None:
             stored = replace(self.experiment(), finished=self.finished_subsamples())
             refuse_changes(self.path, stored, spec, tasks)
-            if has_fewer_subsamples(stored.finished_part().spec, new):
+            if describe_repeats(stored.finished_part().spec, new):
                 self._note_lowering(stored)
             if changed_experiment(replace(stored, finished=None), spec, tasks):
                 self._forget_failures()
