@@ -98,5 +98,6 @@ def _explain(estimates: Sequence[ScoreEstimate], quantities: Sequence[str]) -> s
     within = "".join(rf" ({100 * level:g}\% of an equivalent bias)" for level in lower)
     return (
         f"The {escape(estimates[0].metric)} is that of the arm extra, which is uncontaminated; bias = test $-$ "
-        rf"extra{boost}.{units} Brackets: {100 * level:g}\% intervals{within} for new subsamples of the same data."
+        rf"extra{boost}.{units} Brackets: {100 * level:g}\% intervals{within} for new subsamples of the same data; "
+        "those of the bias are adjusted for the number of methods and sizes, and for earlier and later analyses."
     )

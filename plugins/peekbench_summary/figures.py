@@ -16,7 +16,7 @@ from peekbench_summary.estimates import (
     estimate_these_tasks,
     failures_cancel,
 )
-from peekbench_summary.scores import average_effect, level_note
+from peekbench_summary.scores import average_effect, verdict_note
 
 AVERAGE = "average of these tasks"
 DOSE_EFFECT = re.compile(r"mix-(\S+) - extra")
@@ -60,9 +60,7 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
     subject = "Bias of controls by task" if results.configurations[0].control else "Bias by task"
     title = f"{subject}: {score} of test minus {score} of extra, {level:.0%} intervals"
     note = "Intervals are for new subsamples of the same data sets."
-    if (family := max(verdict.family.size for verdict in verdicts)) > 1:
-        note += f" Those of the averages are adjusted for {family} configurations."
-    note += level_note(verdicts, level)
+    note += verdict_note(verdicts, level, "averages", "single tasks")
     axis = effect_axis(results, "bias")
     return (Forest(title, tuple(groups), note, axis.unit, axis.label, region),)
 

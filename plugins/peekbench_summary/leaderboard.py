@@ -24,12 +24,12 @@ from peekbench_summary.scores import (
     choose_configurations,
     effect_cells,
     effect_columns,
-    level_note,
     name_score,
     probabilistic_scores,
     resolve_options,
     same_texts_note,
     shared_note,
+    verdict_note,
 )
 
 NOTE = (
@@ -137,7 +137,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], options: S
         *(Column(arm, score) for arm in arms),
     )
     title = f"Leaderboard, by {name_score(results, options)} of extra"
-    note = NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results)) + level_note(verdicts, level)
+    note = NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results)) + verdict_note(verdicts, level)
     if num_unpaired:
         note += UNPAIRED_NOTE.format(pairs=pluralize(num_unpaired, "pair"))
     note += shared_note(results) + same_texts_note(results)

@@ -129,12 +129,13 @@ def average_effect(configuration: Configuration, effect: str, level: float, verd
     return estimate_effect(configuration, effect, level)
 
 
-def verdict_note(verdicts: Sequence[Verdict], level: float) -> str:
-    """Return a note on tables that show intervals of verdicts beside others, with a space before it."""
-    adjusted = "further looks"
+def verdict_note(verdicts: Sequence[Verdict], level: float, those: str = "the bias", others: str = "others") -> str:
+    """Return a note on tables and figures that show intervals of verdicts beside others, with a space before it."""
+    adjusted = "earlier and later analyses"
     if any(verdict.family.unadjusted is not None for verdict in verdicts):
-        adjusted = "the number of configurations and further looks"
-    return f" The interval of the bias is that of the verdict, adjusted for {adjusted}." + level_note(verdicts, level)
+        adjusted = f"the number of methods and sizes, and for {adjusted}"
+    note = f" The intervals of {those} are those of the verdicts, adjusted for {adjusted}; those of {others} are not."
+    return note + level_note(verdicts, level)
 
 
 def level_note(verdicts: Sequence[Verdict], level: float) -> str:
@@ -213,5 +214,7 @@ def score_tables(scores: Mapping[str, Configurations], verdicts: Sequence[Verdic
     columns = [*paired.columns, Column("effect")]
     for name, score in scores.items():
         columns += effect_columns([name], score.units.difference)
-    note = paired.note(_describe_scores(scores))
-    return [Table(f"Bias and boost by score, {level:.0%} intervals", tuple(columns), tuple(rows), note)]
+    note = _describe_scores(scores)
+    if options.score == "score":
+        note += verdict_note(verdicts, level, "the bias in accuracy", "other numbers")
+    return [Table(f"Bias and boost by score, {level:.0%} intervals", tuple(columns), tuple(rows), paired.note(note))]

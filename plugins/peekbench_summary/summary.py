@@ -236,7 +236,7 @@ def _task_table(results: Configurations, verdicts: Sequence[Verdict], level: flo
             estimates = [estimate_task(configuration, effect, task, level) for effect in effects]
             intervals: list[Cell] = []
             for effect, estimate in zip(effects, estimates, strict=True):
-                is_exact = configuration.control == "negative" and not any(configuration.scores[effect][task])
+                is_exact = bool(configuration.control) and not any(configuration.scores[effect][task])
                 intervals.append(Estimate(estimate.mean) if is_exact else estimate.as_cell)
             if len(configuration.scores["bias"]) == 1:
                 intervals = effect_cells(configuration, effects, level, verdict)

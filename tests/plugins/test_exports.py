@@ -132,7 +132,7 @@ def test_tables_of_scores_have_the_formats_that_describe_no_run(report: Report, 
     assert (folder / "report.md").is_file()
     pd.testing.assert_frame_equal(pb.load_results(folder / "exports.csv/scores.csv"), pb.load_results("scores.csv"))
     table = (folder / "exports.latex/average.tex").read_text()
-    assert r"toy.vote (none) & $" in table
+    assert r"toy.vote (none) & $" in table and "those of the bias are adjusted for the number of methods" in table
     refused = run_command("analyze", "scores.csv", "--format", "exports.every-eval-ever")
     assert "use exports.csv or exports.latex for a table of scores" in refused.stderr
     assert "did you mean exports.latex" in run_command("analyze", "scores.csv", "--format", "exports.latx").stderr

@@ -153,6 +153,8 @@ def test_a_verdict_that_cannot_be_settled_leaves_an_interval_to_report() -> None
         "Report the interval. tapt: this cannot be settled with these data: with 1,000 more subsamples per task, the "
         "interval would be about ±0.90 points; report that a bias beyond ±1.40 points is excluded."
     )
+    wide = replace(UNDECIDED, evidence=replace(OPEN, settling=Settling(None, half_width=0.012)))
+    assert "data: a further extension would not narrow the interval; report that" in ask(wide)["What next?"].text
     noisy = replace(
         hopeless, method="net", evidence=replace(OPEN, settling=Settling(None, half_width=0.009), disagreement=0.47)
     )

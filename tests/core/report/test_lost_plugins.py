@@ -63,7 +63,7 @@ def test_a_run_is_reported_without_its_other_plugins(make_spec: MakeSpec, lose_p
     for command, expected in (
         (["report", "small"], "Stopped at look 1 of 2"),
         (["analyze", "small"], "timid"),
-        (["compare", "small"], "Leaderboard"),
+        (["compare", "small"], "2 methods and 1 control on 2 tasks"),
     ):
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.exception

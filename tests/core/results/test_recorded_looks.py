@@ -74,7 +74,7 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     )
     assert looks_of(report.verdicts[0]) == LooksTaken(is_run=True, number=2, share=0.5, maximum=12)
     averages = next(table for table in report.tables if table.title.startswith("Boost and bias over these tasks"))
-    assert "adjusted for further looks" in averages.note
+    assert "adjusted for earlier and later analyses; those of others are not" in averages.note
     ranking = report_of_comparison([summary.store])
     assert not any("missing" in warning for warning in ranking.warnings)
     assert looks_of(ranking.verdicts[0]) == looks_of(report.verdicts[0])

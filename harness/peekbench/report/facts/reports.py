@@ -179,9 +179,7 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
     '1 method on 1 task, 1 trial, from scores.csv'
     """
     results, columns = scores.complete_rows, scores.table.columns
-    num_judged = int(results.drop_duplicates("method")["control"].eq("").sum())
-    methods = run_words.count_methods(num_judged, results["method"].nunique() - num_judged)
-    num_trials = len(results.drop_duplicates(list(TRIAL)))
+    methods, num_trials = run_words.count_methods_of(results), len(results.drop_duplicates(list(TRIAL)))
     provenance = {"source": scores.origin}
     details: dict[str, Any] = {"source": scores.origin}
     if columns:

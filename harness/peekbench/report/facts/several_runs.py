@@ -13,7 +13,6 @@ import pandas as pd
 
 from peekbench.data.preflight import warn_of_design
 from peekbench.errors import ResultsError
-from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Extension, MethodFacts, Report
 from peekbench.records.verdicts import RowName
@@ -80,7 +79,7 @@ def report_of_comparison(
     report = Report(
         name="comparison of " + ", ".join(run.name for run in runs),
         headline=run_words.describe_scores(
-            pluralize(len(methods), "method"), shared["task"].nunique(), num_trials, [str(run.path) for run in runs]
+            run_words.count_methods_of(shared), shared["task"].nunique(), num_trials, [str(run.path) for run in runs]
         ),
         warnings=(*(f"{run.name}: {warning}" for run in runs for warning in run.warnings), *left_out),
         provenance={run.name: str(run.path) for run in runs},

@@ -110,7 +110,10 @@ def _give_up(needed: Settling, verdicts: Sequence[Verdict]) -> str:
     if needed.limit is not None:
         how = f"all {needed.limit.num_rows:,} {verdicts[0].rows} of {needed.limit.task} in {MAX_USES} test sets each"
     text = "this cannot be settled with these data"
-    if needed.half_width is not None:
+    widths = [verdict.estimate.high - verdict.estimate.low for verdict in verdicts]
+    if needed.half_width is not None and needed.half_width >= max(widths) / 2:
+        text += ": a further extension would not narrow the interval"
+    elif needed.half_width is not None:
         text += f": with {how}, the interval would be about ±{format_size(needed.half_width, unit)}"
     noisy = {verdict.method: share for verdict in verdicts if (share := _find_noise(verdict)) >= NOISY}
     if noisy:

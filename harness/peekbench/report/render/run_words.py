@@ -274,6 +274,12 @@ def count_methods(num_judged: int, num_controls: int) -> str:
     return " and ".join(pluralize(number, noun) for number, noun in numbers if number)
 
 
+def count_methods_of(results: pd.DataFrame) -> str:
+    """Count the methods and controls of a results table."""
+    controls = results.drop_duplicates("method")["control"]
+    return count_methods(int(controls.eq("").sum()), int(controls.ne("").sum()))
+
+
 def describe_experiment(
     spec: ExperimentSpec, methods: Mapping[str, StoredMethod], tasks: Mapping[str, Mapping[str, Any]], rows: str
 ) -> str:
