@@ -11,7 +11,7 @@ import typer
 from peekbench.api.inputs import load
 from peekbench.cli.output import FAILED, SpecArgument, WorkersOption, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
-from peekbench.data.preflight import describe_tasks, warn_of_copies
+from peekbench.data.preflight import describe_tasks, warn_of_data
 from peekbench.execution.fit_plans import count_work, planned_design
 from peekbench.execution.hosts import check_files
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
@@ -47,8 +47,7 @@ def plan(
     experiment = with_sizes(experiment)
     tasks = describe_tasks(experiment)
     check_analyses(experiment)
-    designs = {task.name: experiment.design_of(task) for task in experiment.tasks}
-    for warning in warn_of_copies(designs, tasks):
+    for warning in warn_of_data(experiment, tasks):
         warn(warning)
     size = count_work(experiment)
     trials = pluralize(size.trials, "trial")

@@ -220,6 +220,11 @@ def warn_of_design(designs: Mapping[str, Design], facts: Mapping[str, Mapping[st
             f"Subsamples share many rows: each row is tested about {listed}. More subsamples settle verdicts on these "
             "rows only. For others, read the analysis `summary.texts`, and add rows to make it more precise"
         )
+    if names := [name for name, design in designs.items() if facts[name]["splits"] and not design.folds]:
+        yield (
+            f"Test and extra rows are drawn from the official test split of {list_names(names, MAX_LISTED)}, so scores "
+            "are not those of the whole split. For these, write `design: official`, or omit num_test in `measure`"
+        )
     if any(design.repeats(size) == 1 for design in designs.values() for size in design.num_test):
         yield "A single subsample has no interval, so no verdict is possible: increase num_subsamples"
 

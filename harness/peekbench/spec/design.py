@@ -197,10 +197,7 @@ class Stop(SpecModel):
         return tuple(min(size, num_subsamples) for size in sizes)
 
 
-def _read_stop(value: Any) -> Any:
-    return None if value == "none" else value
-
-
+TO_STOP = BeforeValidator(lambda stop: None if stop == "none" else stop, json_schema_input_type=Stop | Literal["none"])
 OFFICIAL: Mapping[str, Any] = {
     "num_train": ALL, "num_test": ALL, "folds": 5, "num_subsamples": 10, "train": "natural"
 }  # fmt: skip
@@ -240,7 +237,7 @@ class Design(SpecModel):
     crossover: Literal[False] | Annotated[int, Field(ge=2, le=MAX_SETS, strict=True)] = 2
     """Crossover scoring: number of exchangeable sets, each of which is the test set of one fit and an extra set of the
     others, so that the differences between sets and between fits cancel. false: only one set is scored."""
-    stop: Annotated[Stop | None, BeforeValidator(_read_stop, json_schema_input_type=Stop | Literal["none"])] = Stop()
+    stop: Annotated[Stop | None, TO_STOP] = Stop()
     """Planned looks at the results, at which the run stops if its verdicts are settled; none: the run has
     `num_subsamples`, whatever the results."""
 

@@ -123,7 +123,7 @@ def report_of_run(
             *warn_of_design({task.name: spec.design_of(task) for task in spec.tasks}, tasks),
         ),
         tables=(
-            *run_words.data_tables(tasks),
+            *(replace(table, topic="data") for table in (run_words.task_table(tasks), *run_words.copy_tables(tasks))),
             *run_words.method_tables(methods, stored, results, metrics),
         ),
         failures=tuple(failures),

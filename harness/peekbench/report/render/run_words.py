@@ -43,11 +43,6 @@ def _make_table(title: str, units: Units, rows: Iterable[Sequence[Cell]], note: 
     return Table(title, tuple(columns[place] for place in kept), cells, note)
 
 
-def data_tables(tasks: Descriptions) -> list[Table]:
-    """Return the tables on the data of a run: the tasks, and copies of rows."""
-    return [replace(table, topic="data") for table in (task_table(tasks), *copy_tables(tasks))]
-
-
 def task_table(tasks: Descriptions) -> Table:
     """Tabulate the size, classes, version and fingerprint of each task."""
     units: Units = {
