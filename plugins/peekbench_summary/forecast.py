@@ -68,8 +68,9 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     Returns
     -------
     Settling or None
-        None if there is no interval today, or no noise. If no trial has a difference, the number requires that no
-        further trial has any, and has no probability.
+        None if there is no interval today, or no noise, or if nothing settles the verdict but there are too few trials
+        to know. If no trial has a difference, the number requires that no further trial has any, and has no
+        probability.
 
     References
     ----------
@@ -83,7 +84,7 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     units = ratios * bias.num_units
     if bias.num_sides == 1:
         enough = units * math.log1p(-bias.region.half_width) <= np.log(levels)
-        return Settling(_first(candidates, enough, None), maximum)
+        return _settle(bias, alpha, Settling(_first(candidates, enough, None), maximum))
     now = estimate_these_tasks(bias.units, 1 - alpha, is_skewed=False)
     error, region = now.standard_error, bias.region.half_width
     if not error > 0 or not any(map(np.ptp, bias.units)):
@@ -107,7 +108,15 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
         return probabilities - stdtr(now.degrees, (-limits - means) / spreads)
 
     chances = (1 - inside(beyond) + inside(within)) * (2.0 ** (1 - units) <= levels)
-    return Settling(_first(candidates, chances >= POWER, chances), maximum, half_width=float(half_widths[-1]))
+    advice = _first(candidates, chances >= POWER, chances)
+    return _settle(bias, alpha, Settling(advice, maximum, half_width=float(half_widths[-1])))
+
+
+def _settle(bias: Bias, alpha: float, found: Settling) -> Settling | None:
+    """Return what settles a verdict; None if nothing does, and there are too few trials for any test."""
+    if found.advice is None and 2.0 ** (1 - bias.num_units) > bias.levels.now(alpha):
+        return None
+    return found
 
 
 def _first(candidates: FloatArray, enough: BoolArray, chances: FloatArray | None) -> Advice | None:

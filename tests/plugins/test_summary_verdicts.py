@@ -310,6 +310,8 @@ def test_a_stated_loss_of_failures_decides_about_trials_that_miss_them() -> None
 
 def test_equal_trials_are_told_how_many_more_bound_their_differences() -> None:
     equal = Bias([[0.0] * 20], Region(0.005), step=0.01)
+    for number, is_known in ((2, False), (50, True)):
+        assert (settle(Bias([[0.0] * number], Region(0.001), step=0.01), 0.05) is not None) == is_known
     settling = settle(equal, 0.05)
     assert settling is not None and settling.advice is not None and settling.advice.probability is None
     ((verdict, _),) = judge_family([equal], 0.95)

@@ -167,7 +167,7 @@ def test_a_verdict_that_cannot_be_settled_leaves_an_interval_to_report() -> None
 def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
     single = replace(UNDECIDED, evidence=TrialEvidence(3, 3))
     for extension, how in (
-        (RUN, "increase num_subsamples by 20, then run:"),
+        (RUN, "set num_subsamples to 32, then run:"),
         (Extension("peekbench analyze s.csv --earlier 1", earlier=(1,)), "add them to the table, then run:"),
     ):
         following = ask(UP, single, extension=extension)["What next?"]

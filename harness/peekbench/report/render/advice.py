@@ -13,7 +13,7 @@ from peekbench.formatting import (
     join_words,
     pluralize,
 )
-from peekbench.records.report import Report
+from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
 from peekbench.report.render.fixed_texts import fixed_texts_of, has_published, name_decision
 
@@ -99,8 +99,7 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
         return Answer(NEXT, "Add subsamples", *_extend(report, merged.advice, needed))
     if merged is not None:
         return Answer(NEXT, "Report the interval", f"{names}: {_give_up(merged, list(needed.values()))}.")
-    how = {"table": ADD["table"]}.get(extension.of, "increase num_subsamples by 20")
-    text = f"They measure the noise, which is unknown: {how}"
+    text = f"They measure the noise, which is unknown: {_state_how(extension, 20)}"
     return Answer(NEXT, "At least 20 more subsamples per task", *_then_run(text, report))
 
 
@@ -147,14 +146,19 @@ def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tu
         settled += f" on these {known[0].rows}"
     if any(getattr(verdict.evidence, "num_tasks", 1) > 1 for verdict in known):
         number += " per task"
-    how = ADD[extension.of].format(number=advice.subsamples)
-    if extension.num_subsamples is not None:
-        how = f"set num_subsamples to {extension.num_subsamples + advice.subsamples}"
-        if not extension.command:
-            how = f"set num_subsamples={extension.num_subsamples + advice.subsamples}"
+    how = _state_how(extension, advice.subsamples)
     if (seconds := advice.subsamples * (extension.seconds or 0)) >= 1:
         how += f" (about {duration(seconds)} with one worker)"
     return _then_run(f"{number} settle {settled} {likely}: {how}", report)
+
+
+def _state_how(extension: Extension, number: int) -> str:
+    """Return how to add a number of subsamples, in the form of a spec or of Python."""
+    if extension.num_subsamples is None:
+        return ADD[extension.of].format(number=number)
+    if extension.command:
+        return f"set num_subsamples to {extension.num_subsamples + number}"
+    return f"set num_subsamples={extension.num_subsamples + number}"
 
 
 def _then_run(text: str, report: Report) -> tuple[str, str]:
