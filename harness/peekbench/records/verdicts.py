@@ -446,7 +446,8 @@ class Verdict:
         """What is known about the size of a bias, relative to the region of practical equivalence."""
         if self.region is None or not self.estimate.has_interval:
             return ""
-        if self.decision == "inconclusive" and self.region and self._has_valid_interval():
+        is_valid = self.is_possible and not getattr(self.evidence, "is_zero", False)  # the interval is one of the bias
+        if self.decision == "inconclusive" and self.region and is_valid:
             if self.estimate.high < self.region:
                 return "not above"
             if self.estimate.low > -self.region:
@@ -456,7 +457,3 @@ class Verdict:
         if min(abs(self.estimate.low), abs(self.estimate.high)) >= self.region:
             return "beyond"
         return "open"
-
-    def _has_valid_interval(self) -> bool:
-        """Return whether the interval of an inconclusive verdict is one of the bias, and can be relied on."""
-        return self.is_possible and not getattr(self.evidence, "is_zero", False)

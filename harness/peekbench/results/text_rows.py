@@ -265,8 +265,8 @@ def add_up(
     if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
         if GROUP.name in rows:
             raise ResultsError(
-                f"{origin}: each arm has a single draw, so its texts are the draws, and texts of a group are no "
-                "independent draws; add draws with other seeds, numbered in a column subsample"
+                f"{origin}: each arm has a single draw, so its texts are the draws, but those of a group are not "
+                "independent; number other draws in a column subsample, or the mean scores of the groups"
             )
         texts = rows[TEXT.name].astype("Int64")
         num_test = 1 if has_fits else rows[ANSWERS]
