@@ -48,7 +48,7 @@ def test_groups_of_texts_reach_analyses_or_are_refused() -> None:
     assert answers.groups is not None
     assert [len({*of_draw}) for of_draw in answers.groups.tolist()] == [10] * 3
     pd.testing.assert_frame_equal(table.results, read(ROWS).results)
-    with pytest.raises(ResultsError, match="each arm has a single draw.*; add draws with other seeds"):
+    with pytest.raises(ResultsError, match="each arm has a single draw.*; number other draws"):
         read(grouped[grouped["seed"] == 0].drop(columns="seed"))
     with pytest.raises(ResultsError, match="row 21.*differs from the group of the same text"):
         read(grouped.assign(group=[f"{row // 20}" for row in range(len(grouped))]))
