@@ -144,7 +144,7 @@ tasks:
 methods:  # yours, such as my_file.py:fit; `peekbench show methods` lists others
   - {{name: lsa-50, use: classic.lsa, options: {{num_components: 50}}}}
   - controls.null  # its bias must be zero
-design: {{num_train: all, num_test: all, folds: 5, num_subsamples: 10, train: natural}}  # short: official
+design: {{num_train: all, num_test: all, folds: 5, num_subsamples: 20, train: natural}}  # short: official
 """
 
 

@@ -199,7 +199,7 @@ class Stop(SpecModel):
 
 TO_STOP = BeforeValidator(lambda stop: None if stop == "none" else stop, json_schema_input_type=Stop | Literal["none"])
 OFFICIAL: Mapping[str, Any] = {
-    "num_train": ALL, "num_test": ALL, "folds": 5, "num_subsamples": 10, "train": "natural"
+    "num_train": ALL, "num_test": ALL, "folds": 5, "num_subsamples": 20, "train": "natural"
 }  # fmt: skip
 """What `design: official` means: the score of the official test split, after training on the official train split."""
 TrainShares: TypeAlias = Literal["balanced", "natural"]
