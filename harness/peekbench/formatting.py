@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from peekbench.records.verdicts import POINTS, Estimate, ScoreUnits, Unit
+from peekbench.records.verdicts import Estimate, Unit
 
 UNKNOWN = "-"
 
@@ -237,20 +237,6 @@ def format_size(value: float, unit: Unit) -> str:
     if unit == "difference":
         return f"{value * 100:.2f} points"
     return f"{value:.4f}"
-
-
-def format_chosen(value: float, units: ScoreUnits) -> str:
-    """Return a bias or the half-width of a region that a user has chosen, without rounding.
-
-    Examples
-    --------
-    >>> from peekbench.records.verdicts import NUMBERS
-    >>> format_chosen(0.005, POINTS), format_chosen(0.005, NUMBERS)
-    ('0.5 points', '0.005')
-    """
-    if units == POINTS:
-        return f"{value * 100:g} points"
-    return f"{value:g}"
 
 
 def format_range(low: float, high: float, unit: Unit) -> str:

@@ -3,6 +3,8 @@ from .crossed_texts import CrossedMean as CrossedMean
 from .crossed_texts import cross_interval as cross_interval
 from .crossed_texts import cross_p_value as cross_p_value
 from .crossed_texts import cross_texts as cross_texts
+from .downsampling import downsample as downsample
+from .estimates_tables import estimates_table as estimates_table
 from .looks import EXTENSION_SHARE as EXTENSION_SHARE
 from .looks import NominalAlpha as NominalAlpha
 from .looks import confidence_sequence_level as confidence_sequence_level

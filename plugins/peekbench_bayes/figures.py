@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from peekbench.records import Axis, Densities, FloatArray, Forest, Interval, Sample, Unit, downsample
+from peekbench.records import Axis, Densities, FloatArray, Forest, Interval, Sample, Unit
 from peekbench_bayes.arrays import PairedArms
 from peekbench_bayes.posterior import Posterior, summarize
+from peekbench_stats import downsample
 
 AVERAGE = "average of these tasks"
 ALL_MODELS = "all models"

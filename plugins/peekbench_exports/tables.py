@@ -7,8 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from peekbench import PeekbenchError
-from peekbench.records import Report, RunContent, estimates_table
+from peekbench.records import Report, RunContent
 from peekbench.results import paired_scores
+from peekbench_stats import estimates_table
 
 TRIAL = ["task", "method", "model", "num_train", "num_test", "subsample"]
 ORIGIN = ["control", "num_scored", "looks", "independent_tasks"]

@@ -10,7 +10,7 @@ from itertools import chain
 from scipy.special import stdtr, stdtrit
 
 from peekbench import Estimate
-from peekbench.records import SharedDraws
+from peekbench.records import POINTS, ScoreUnits, SharedDraws
 from peekbench.results import Configuration
 from peekbench_stats import cross_interval, welch_satterthwaite
 from peekbench_summary.text_noise import ARMS, cross_effect
@@ -374,3 +374,17 @@ def _combine(
     is_known = squared_error > MIN_SPREAD**2 and sum(sample.count for sample in samples) >= MIN_TRIALS
     skewness = third_moment / squared_error**1.5 if is_known else 0.0
     return t_interval(total / num_tasks, math.sqrt(squared_error) / num_tasks, degrees, level, skewness)
+
+
+def format_chosen(value: float, units: ScoreUnits) -> str:
+    """Return a bias or the half-width of a region that a user has chosen, without rounding.
+
+    Examples
+    --------
+    >>> from peekbench.records.verdicts import NUMBERS
+    >>> format_chosen(0.005, POINTS), format_chosen(0.005, NUMBERS)
+    ('0.5 points', '0.005')
+    """
+    if units == POINTS:
+        return f"{value * 100:g} points"
+    return f"{value:g}"

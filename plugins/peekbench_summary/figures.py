@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from peekbench import Estimate, Verdict
-from peekbench.records import Axis, Curve, Curves, Forest, Interval, Sample, Violins, downsample
+from peekbench.records import Axis, Curve, Curves, Forest, Interval, Sample, Violins
 from peekbench.results import Configuration, Configurations, label_configuration
+from peekbench_stats import downsample
 from peekbench_summary.estimates import (
     NO_EFFECT,
     estimate_effect,

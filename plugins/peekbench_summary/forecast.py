@@ -14,7 +14,7 @@ from scipy.special import stdtr
 from scipy.stats import nct, t
 
 from peekbench import Analysis, Column, Table
-from peekbench.formatting import format_chosen, join_words
+from peekbench.formatting import join_words
 from peekbench.records import (
     POINTS,
     Advice,
@@ -38,7 +38,7 @@ from peekbench.results import (
 )
 from peekbench_stats import levels_at
 from peekbench_summary.biased_rule import Bias, Region, levels_of, size_of
-from peekbench_summary.estimates import estimate_these_tasks, failures_cancel, mean_over_tasks
+from peekbench_summary.estimates import estimate_these_tasks, failures_cancel, format_chosen, mean_over_tasks
 from peekbench_summary.power import Power
 
 POWER = 0.8

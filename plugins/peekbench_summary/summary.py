@@ -19,9 +19,9 @@ from peekbench.records import (
     ScoreEstimate,
     ScoreUnits,
     TrialEvidence,
-    estimates_table,
 )
 from peekbench.results import Configuration, Configurations
+from peekbench_stats import estimates_table
 from peekbench_summary import Summary
 from peekbench_summary.biased_rule import NO_LOOKS
 from peekbench_summary.estimates import (

@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table
-from peekbench.formatting import format_chosen
 from peekbench.records import Cell, Predictions
 from peekbench.results import Configuration, check_region, configurations, decide
 from peekbench_stats import CrossedMean, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
-from peekbench_summary.estimates import shared_averages
+from peekbench_summary.estimates import format_chosen, shared_averages
 from peekbench_summary.text_noise import read_answers
 
 NEEDS_ANSWERS = (

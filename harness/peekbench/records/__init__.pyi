@@ -23,7 +23,6 @@ from .figures import Forest as Forest
 from .figures import Interval as Interval
 from .figures import Sample as Sample
 from .figures import Violins as Violins
-from .figures import downsample as downsample
 from .report import Analysis as Analysis
 from .report import Cell as Cell
 from .report import Column as Column
@@ -34,7 +33,6 @@ from .report import RunContent as RunContent
 from .report import ScoreEstimate as ScoreEstimate
 from .report import Table as Table
 from .report import Topic as Topic
-from .report import estimates_table as estimates_table
 from .runs import ArmScores as ArmScores
 from .runs import Capacity as Capacity
 from .runs import DesignPoint as DesignPoint

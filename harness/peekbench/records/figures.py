@@ -6,14 +6,13 @@ labels are complete: 'bias, accuracy points'.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from peekbench.records.verdicts import Unit
 
 if TYPE_CHECKING:
-    from peekbench.records.data import FloatArray
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,36 +209,3 @@ Examples
 >>> describe(Forest("Bias by task", ()))
 'forest: Bias by task'
 """
-
-MAX_VALUES = 200
-
-
-def downsample(values: Sequence[float] | FloatArray, max_values: int = MAX_VALUES) -> tuple[float, ...]:
-    """Reduce values to a smaller number with the same distribution.
-
-    Parameters
-    ----------
-    values
-        Numbers in an array of any shape; values that are not finite are dropped.
-    max_values
-        Maximum number of values to return.
-
-    Returns
-    -------
-    tuple of float
-        Values at evenly spaced ranks in ascending order, rounded to five significant digits.
-
-    Examples
-    --------
-    >>> downsample([0.3, 0.1, 0.2])
-    (0.1, 0.2, 0.3)
-    >>> downsample(range(1000), max_values=4)
-    (124.88, 374.62, 624.38, 874.12)
-    """
-    import numpy as np  # noqa: PLC0415 - reading a spec imports this module and must not import numpy
-
-    ordered = np.sort(np.asarray(values, dtype=float).ravel())
-    ordered = ordered[np.isfinite(ordered)]
-    if len(ordered) > max_values:
-        ordered = np.quantile(ordered, (np.arange(max_values) + 0.5) / max_values)
-    return tuple(float(f"{value:.5g}") for value in ordered.tolist())

@@ -7,19 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from peekbench.records.figures import (
-    Axis,
-    Curve,
-    Curves,
-    Densities,
-    Figure,
-    Forest,
-    Interval,
-    Sample,
-    Violins,
-    downsample,
-)
+from peekbench.records.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.report.render.pictures import alt_text
+from peekbench_stats import downsample
 
 POINTS = Axis("bias, accuracy points")
 
