@@ -284,6 +284,30 @@ def count_copied(copies: Mapping[str, Any]) -> int:
     return sum(stop - start for start, stop in copies["test_rows"])
 
 
+def count_in_words(copies: Mapping[str, Any], number: int, pair: str) -> str:
+    """Return a number of copied rows, of how many, and how many are near copies.
+
+    Parameters
+    ----------
+    copies
+        As `find_copies` returns them.
+    number
+        Number of rows.
+    pair
+        Pair of places, such as 'test-train'.
+
+    Examples
+    --------
+    >>> count_in_words({"rows": {"test": 400}, "pairs": {"test-train": [0, 44]}}, 44, "test-train")
+    '44 of 400 (44 near copies, none exact)'
+    """
+    equal, near = copies["pairs"].get(pair, (0, 0))
+    kinds = "all exact copies"
+    if near > equal:
+        kinds = f"{near - equal:,} near copies, {equal or 'none'} exact"
+    return f"{number:,} of {copies['rows'][pair.partition('-')[0]]:,} ({kinds})"
+
+
 def count_repeated(copies: Mapping[str, Any]) -> int:
     """Return the number of rows that test and extra sets are drawn from and that are copies of each other.
 

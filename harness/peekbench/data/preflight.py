@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from peekbench.data.dataset_checks import check_sizes, class_counts
 from peekbench.data.loading import fingerprint, load_dataset, make_task
-from peekbench.data.overlap import check_copies, count_copied, count_repeated, expected_share, find_copies, name_rows
+from peekbench.data.overlap import (
+    check_copies,
+    count_copied,
+    count_in_words,
+    count_repeated,
+    expected_share,
+    find_copies,
+    name_rows,
+)
 from peekbench.errors import ContractError, DataError, PluginError
 from peekbench.formatting import list_names
 from peekbench.plugins.boundary import Foreign
@@ -23,7 +31,6 @@ from peekbench.spec.experiment import ExperimentSpec
 MAX_OVERLAP = 0.05  # share of the test rows of a subsample that may also be among its extra or its train rows
 MAX_USES = 20  # subsamples that test the same text
 MAX_LISTED = 3  # tasks in a warning
-DROP = "remove the copies: set `drop_duplicates` to 'near', in `measure` or among the options of a task of texts"
 
 
 def check_tasks(spec: ExperimentSpec) -> None:
@@ -240,31 +247,42 @@ def warn_of_copies(designs: Mapping[str, Design], facts: Mapping[str, Mapping[st
     tasks = {name: task for name, task in facts.items() if task.get("copies")}
     copied = {name: count_copied(task["copies"]) for name, task in tasks.items()}
     private = {name: task["copies"]["pairs"].get("extra-test", (0, 0))[1] for name, task in tasks.items()}
-    for numbers, place, problem in (
-        (copied, "test", "Test rows are also train rows: {}. Scores on them are not scores on new rows: {}"),
-        (private, "extra", "Private extra rows are also test rows: {}. Both arms adapt to them, which hides bias: {}"),
+    for numbers, pair, problem in (
+        (copied, "test-train", "Test rows are also train rows: {}. Scores on them are not scores on new rows: {}"),
+        (private, "extra-test", "Private extra rows are also test rows: {}. Both arms adapt to them and hide bias: {}"),
     ):
-        found = [(name, number, tasks[name]["copies"]["rows"][place]) for name, number in _worst(numbers) if number]
-        if found:
-            listed = [f"{number:,} of {num_rows:,} in {name}" for name, number, num_rows in found]
-            yield problem.format(list_names(listed, MAX_LISTED), DROP)
+        if found := [name for name, number in _worst(numbers) if number]:
+            listed = [f"{count_in_words(tasks[name]['copies'], numbers[name], pair)} in {name}" for name in found]
+            yield problem.format(list_names(listed, MAX_LISTED), _name_remedy(found, tasks))
     shares = {name: max(share_of_copies(designs[name], task).values()) for name, task in tasks.items()}
     if duplicated := [name for name, share in _worst(shares) if share >= MAX_OVERLAP]:
         listed = [_describe_copies(name, designs[name], tasks[name]) for name in duplicated]
         yield (
             f"Test rows are also extra or train rows: {list_names(listed, MAX_LISTED)}. Both arms adapt to those that "
-            f"are extra rows, which hides bias, and train rows raise all scores: {DROP}"
+            f"are extra rows, which hides bias, and train rows raise all scores: {_name_remedy(duplicated, tasks)}"
         )
 
 
 def _describe_copies(name: str, design: Design, task: Mapping[str, Any]) -> str:
     """Say how many rows of a task are copies, and which shares of the test rows they make extra and train rows."""
     copies = task["copies"]
+    pair = "test-test" if "test" in copies["rows"] else "all-all"
     shares = [f"{share:.0%} are also {arm} rows" for arm, share in share_of_copies(design, task).items()]
     return (
-        f"in {name}, {count_repeated(copies):,} of {copies['drawn']:,} rows have copies, so of the test rows of a "
+        f"in {name}, the copies are {count_in_words(copies, count_repeated(copies), pair)}, so of the test rows of a "
         f"subsample, {' and '.join(shares)}"
     )
+
+
+def _name_remedy(names: Sequence[str], facts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say how to remove the copies of the first of these tasks; those of the others are removed likewise."""
+    name, use = names[0], facts[names[0]]["use"]
+    if ":" in use:  # data of a session of Python
+        return 'to remove the copies, call `measure` with drop_duplicates="near"'
+    how = f'add `drop_duplicates: near` to the options of {name} (for a file in `measure`, drop_duplicates="near")'
+    if use == name:
+        how = f'write the task as {{"use": "{use}", "options": {{"drop_duplicates": "near"}}}}, in a spec or `measure`'
+    return f"to remove the copies, {how}, and use `--fresh` (fresh=True) or another name for the changed run"
 
 
 def share_of_copies(design: Design, task: Mapping[str, Any]) -> dict[str, float]:

@@ -253,6 +253,10 @@ class Report:
     """Descriptions of the methods."""
     extension: Extension = Extension()
     """How to add subsamples."""
+    has_one_run: bool = False
+    """Whether each arm has a single run, so that verdicts are on its fits only."""
+    has_copies: bool = False
+    """Whether so many test rows have copies in other sets that they distort scores or hide bias."""
     command: str = ""
     """Shell command that makes the report again."""
     formats: tuple[str, ...] = DEFAULT_FORMATS

@@ -92,7 +92,7 @@ def test_rows_of_features_count_unless_they_are_equal_by_chance() -> None:
 
 
 def facts(dataset: Dataset) -> dict[str, Any]:
-    return {"copies": find_copies(dataset), "splits": dict.fromkeys(dataset.splits, 1), "row_name": "texts"}
+    return {"copies": find_copies(dataset), "splits": {*dataset.splits}, "row_name": "texts", "use": "files"}
 
 
 def test_splits_without_a_new_row_are_refused() -> None:
@@ -107,7 +107,7 @@ def test_splits_without_a_new_row_are_refused() -> None:
     some = official(texts[:10], texts[10:], extra=[*texts[10:15], text(30)])
     check_copies(some, "news")
     (warning,) = warn_of_copies({"news": SMALL}, {"news": facts(some)})
-    assert warning.startswith("Private extra rows are also test rows: 5 of 6 in news. Both arms adapt to them")
+    assert warning.startswith("Private extra rows are also test rows: 5 of 6 (all exact copies) in news. Both arms")
 
 
 def test_the_expected_shares_are_those_of_draws() -> None:
@@ -136,7 +136,7 @@ def test_folds_share_copies_within_the_test_split() -> None:
     design = Design.model_validate({**OFFICIAL, "folds": 5})
     assert share_of_copies(design, facts(dataset)) == {"extra": pytest.approx(80 / 99)}
     (warning,) = warn_of_copies({"news": design}, {"news": facts(dataset)})
-    assert "in news, 100 of 100 rows have copies, so of the test rows of a subsample, 81% are also extra" in warning
+    assert "the copies are 100 of 100 (all exact copies), so of the test rows of a subsample, 81% are also" in warning
 
 
 def make_rows(number: int, seed: int) -> pd.DataFrame:
@@ -189,7 +189,7 @@ def test_scores_without_copied_texts_are_those_of_scikit_learn(
         assert "60 of 120 test texts are also train texts" in content
         assert f"Without them, it is {expected:.1%} on 60 test texts" in content
         assert "independent texts would give" not in content
-    assert "Remove the copies" in screen
+    assert "Remove the copies" in screen and "but copies of test texts distort the scores" in " ".join(screen.split())
     parts: dict[str, Any] = {"train": train, "test": test, "num_subsamples": 3, "progress": False}
     cleaned = pb.measure(make_model(), drop_duplicates="near", **parts)
     assert not [warning for warning in cleaned.report().warnings if "copies" in warning], "the remedy works"
@@ -233,9 +233,9 @@ def test_validate_shows_the_copies_of_official_splits(
     task = "{use: files, name: news, options: {path: train.csv, test_path: test.csv}}"
     Path("spec.yaml").write_text(f"name: news\ntasks: [{task}]\nmethods: [classic.lsa]\ndesign: official\n")
     app(["validate", "spec.yaml"], standalone_mode=False)
-    assert "Test rows are also train rows: 60 of 120 in news." in capsys.readouterr().err
+    assert "Test rows are also train rows: 60 of 120 (all exact copies) in news." in capsys.readouterr().err
     app(["plan", "--no-pilot", "spec.yaml"], standalone_mode=False)
-    assert "Test rows are also train rows: 60 of 120 in news." in capsys.readouterr().err
+    assert "Test rows are also train rows: 60 of 120 (all exact copies) in news." in capsys.readouterr().err
     Path("spec.yaml").write_text(Path("spec.yaml").read_text().replace("test.csv}", "test.csv, drop_duplicates: near}"))
     app(["validate", "spec.yaml"], standalone_mode=False)
     assert "copies" not in capsys.readouterr().err, "the remedy works"

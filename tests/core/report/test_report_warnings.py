@@ -30,7 +30,7 @@ def test_warnings_appear_before_the_run_in_every_format_and_on_the_screen() -> N
     validated = run_command("validate", "spec.yaml")
     assert validated.returncode == 0
     assert "spec.yaml: OK" in validated.stdout
-    copies = "Test rows are also extra or train rows: in rows, 200 of 200 rows have copies"
+    copies = "Test rows are also extra or train rows: in rows, the copies are 200 of 200"
     assert f"warning: spec.yaml: {copies}" in validated.stderr
     ran = run_command("run", "spec.yaml")
     before, _, _ = ran.stderr.partition("9 of 9 trials")

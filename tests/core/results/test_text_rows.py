@@ -127,6 +127,7 @@ def test_a_single_run_of_each_arm_has_texts_as_subsamples() -> None:
     report = pb.analyze(rows)
     assert basis_of(report.verdicts[0]) == "2 tasks, 50 trials"
     assert any("not for models that are trained again" in warning for warning in report.warnings)
+    assert "for these fits" in str(report).partition("How large?")[0]
     assert not any("unequal" in warning.lower() for warning in report.warnings)
 
 

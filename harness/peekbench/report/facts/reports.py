@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.data.preflight import count_uses, warn_of_design
+from peekbench.data.preflight import count_uses, warn_of_copies, warn_of_design
 from peekbench.errors import PeekbenchError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry
@@ -113,6 +113,7 @@ def report_of_run(
         command = make_command("report", [path], analyses, allow_incomplete=allow_incomplete)
         provenance["analyses"] = f"{', '.join(analyses)}; chosen for this report, instead of those of the spec"
     methods = run_words.describe_methods(spec, stored)
+    designs = {task.name: spec.design_of(task) for task in spec.tasks}
     report = Report(
         name=spec.name,
         headline=headline,
@@ -120,7 +121,7 @@ def report_of_run(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
             *run_words.warn_of_repeats(repeats),
-            *warn_of_design({task.name: spec.design_of(task) for task in spec.tasks}, tasks),
+            *warn_of_design(designs, tasks),
         ),
         tables=(
             *(replace(table, topic="data") for table in (run_words.task_table(tasks), *run_words.copy_tables(tasks))),
@@ -142,6 +143,7 @@ def report_of_run(
         },
         methods=methods,
         extension=extension,
+        has_copies=any(warn_of_copies(designs, tasks)),
         command=command,
         formats=spec.report.formats,
         renderer=spec.report.renderer,
@@ -201,6 +203,7 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
         details=details,
         methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
         extension=extension,
+        has_one_run=scores.table.has_texts_as_draws,
         command=command,
     )
     report = add_analyses(report, [*scores.analyses, *check_results(results)])

@@ -60,8 +60,7 @@ def name_methods(names: Sequence[str]) -> str:
 def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
     """Advise the first thing to do: check the run, complete it, extend it, or report the uncontaminated scores."""
     decisions, effect = {verdict.decision for verdict in judged}, judged[0].effect
-    copied = [found for verdict in judged if (found := getattr(verdict.evidence, "copied", None)) is not None]
-    if not all(found.are_few for found in copied):
+    if report.has_copies:
         return Answer(NEXT, "Remove the copies", "See the warning.")
     if failed := [control.method for control in controls if control.decision == "failed"]:
         names = name_methods(failed)

@@ -46,7 +46,7 @@ def answer(report: Report) -> list[Answer]:
     judged = [lead for lead in leads.values() if not lead.control]
     if not judged:
         return []
-    answers = [Answer("Question", QUESTION), *_publish(judged), Answer("Biased?", *find_outcome(judged))]
+    answers = [Answer("Question", QUESTION), *_publish(judged), _find_bias(report, judged)]
     answers += [*_measure(judged), _judge_run(report, judged, controls)]
     first, *others = [*list_warnings(report), ""]
     if first:
@@ -76,6 +76,16 @@ def _publish(judged: Sequence[Verdict]) -> Iterator[Answer]:
             suffix = f" ({verdict.method})"
         yield Answer(f"To publish{suffix}", *state_to_publish(verdict))
         yield Answer(f"Usual score{suffix}", *state_published(verdict))
+
+
+def _find_bias(report: Report, judged: Sequence[Verdict]) -> Answer:
+    """Return whether any method is biased, with what limits all verdicts."""
+    short, details = find_outcome(judged)
+    if report.has_one_run:
+        short += ", for these fits"
+    if report.has_copies:
+        short += f", but copies of test {judged[0].rows} distort the scores"
+    return Answer("Biased?", short, details)
 
 
 def _measure(judged: Sequence[Verdict]) -> Iterator[Answer]:
