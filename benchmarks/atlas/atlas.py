@@ -1,6 +1,7 @@
-"""Runs the specs of the atlas and writes docs/atlas.md, its figures and docs/atlas.json from their stores.
+"""Runs the specs of the atlas and writes docs/atlas.md, docs/rules.md, figures and numbers from their stores.
 
-Runs are resumed where they ended. Tables without a finished run keep the numbers of docs/atlas.json. The tasks of the
+Numbers are in docs/atlas.json and, of official test sets, in reports/published/official/official.json. Runs are
+resumed where they ended; tables without a finished run keep their numbers. The tasks of the
 Hub are run with --hub, or if PEEKBENCH_HUB_MIRROR names a mirror. Scores that were published in docs/ become rows, too:
 name the file in PUBLISHED of atlas_numbers.py, and what is scored in LANGUAGE_MODELS of atlas_page.py.
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from atlas_numbers import ON_THE_HUB, SPECS, collect, missing_specs, spec_names
 from atlas_page import write_page
 from atlas_records import Atlas
+from official_numbers import OFFICIAL, PUBLISHED_OFFICIAL, SIZES, collect_official, read_official
 
 INTERRUPTED = 128  # and above: a signal ended the run
 
@@ -26,7 +28,7 @@ INTERRUPTED = 128  # and above: a signal ended the run
 def main() -> int:
     """Run the specs and write the page; return 1 if a run failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = spec_names()
+    names = [*OFFICIAL, *SIZES, *spec_names()]
     parser.add_argument(
         "--only", nargs="+", choices=names, metavar="SPEC", help=f"run these specs only, of {', '.join(names)}"
     )
@@ -48,15 +50,17 @@ def main() -> int:
     numbers = arguments.output.with_suffix(".json")
     earlier = Atlas.model_validate_json(numbers.read_text(encoding="utf-8")) if numbers.is_file() else None
     atlas = collect(arguments.runs, earlier)
+    found = collect_official(arguments.runs, read_official())
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     numbers.write_text(atlas.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    write_page(atlas, arguments.output)
+    PUBLISHED_OFFICIAL.write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_page(atlas, found, arguments.output)
     for name in failed:
         print(f"{name}.yaml: its run failed, see above", file=sys.stderr)
     for name, run in atlas.runs.items():
         if earlier is not None and earlier.runs.get(name) == run:
             print(f"{name}.yaml: no newer run, the numbers of commit {run.commit} are kept")
-    for name in missing_specs(atlas):
+    for name in [*(name for name in (*OFFICIAL, *SIZES) if name not in found.runs), *missing_specs(atlas)]:
         print(f"{name}.yaml: no finished run, left out of {arguments.output}")
     return 1 if failed else 0
 

@@ -12,12 +12,12 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, variance
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State, Task
+from atlas_records import Atlas, Effect, Method, Run, Section, State, Task
 
 from peekbench import load_results, load_spec
 from peekbench.data.preflight import share_of_copies
@@ -66,10 +66,9 @@ PUBLISHED: dict[str, Path] = {
 }
 """Tables of scores below docs/, which `peekbench analyze` reads: name to path. A table is a section for each of its
 sizes, named as in 'gemma, 50, 100'."""
-PROTOCOLS, DECAY = ("protocols",), ("decay",)
 ON_THE_HUB = (
     "hub", "hub_embedding", "hub_natural", "hub_replication", "protocols_hub", "protocols_hub_20",
-    "membership_hub", "words", "decay"
+    "membership_hub", "words", "official_hub", "sizes",
 )  # fmt: skip
 STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.tsdae")
 """Methods that lost accuracy on tasks that the atlas does not report; the finding leaves them out."""
@@ -80,8 +79,8 @@ SEPARATOR = " on "
 
 
 def spec_names() -> list[str]:
-    """Return the specs of the atlas in the order of the page."""
-    return [*(name for group in SECTIONS.values() for name in group), *PROTOCOLS, *DECAY]
+    """Return the specs of docs/atlas.json in the order of the page."""
+    return [name for group in SECTIONS.values() for name in group]
 
 
 def missing_specs(atlas: Atlas) -> list[str]:
@@ -110,7 +109,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         name: replace_test(found[name], arm) for section, arm in RULES.items() for name in groups.get(section, ())
     }
     atlas = Atlas(
-        runs={name: _describe_run(folder / f"{spec.name}.sqlite", found[name]) for name, spec in loaded.items()},
+        runs={name: describe_run(folder / f"{spec.name}.sqlite", found[name]) for name, spec in loaded.items()},
         tasks={name: task for spec in loaded.values() for name, task in read_tasks(folder / f"{spec.name}.sqlite")},
         sections={
             section: collect_section(
@@ -118,8 +117,6 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
             )
             for section, names in groups.items()
         },
-        protocols={name: list(collect_protocols(found[name])) for name in PROTOCOLS if name in found},
-        decay=[line for name in DECAY if name in found for line in collect_decay(found[name])],
         words=next((compare_biases(found[name]) for name in SECTIONS["words"] if name in found), None),
         placebo=next((count_placebos(found[name]) for name in SECTIONS["replication"] if name in found), None),
     )
@@ -127,7 +124,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
     atlas = atlas.model_copy(update={"sections": atlas.sections | of_tables})
     if earlier is None:
         return atlas
-    is_new = {name for names in (*SECTIONS.values(), PROTOCOLS, DECAY) if found.keys() & set(names) for name in names}
+    is_new = {name for names in SECTIONS.values() if found.keys() & set(names) for name in names}
     return Atlas(
         runs={name: run for name, run in earlier.runs.items() if name not in is_new} | atlas.runs,
         tasks=earlier.tasks | atlas.tasks,
@@ -135,14 +132,12 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
             name: section for name in SECTIONS if (section := (earlier.sections | atlas.sections).get(name)) is not None
         }
         | of_tables,
-        protocols=earlier.protocols | atlas.protocols,
-        decay=atlas.decay or earlier.decay,
         words=atlas.words or earlier.words,
         placebo=earlier.placebo if atlas.placebo is None else atlas.placebo,
     )
 
 
-def _describe_run(path: Path, results: pd.DataFrame) -> Run:
+def describe_run(path: Path, results: pd.DataFrame) -> Run:
     with Store.open(path) as store:
         session = store.sessions()[-1]
     machine = session["machine"]
@@ -168,8 +163,9 @@ def read_finished(name: str, folder: Path) -> pd.DataFrame | None:
 
 
 def _experiment(spec: Mapping[str, Any]) -> str:
-    """Return what determines the trials of a spec."""
-    return json.dumps([spec[part] for part in ("seed", "tasks", "methods", "design", "arms")], sort_keys=True)
+    """Return what determines the trials of a spec; a store adds the sizes of official splits to its tasks."""
+    tasks = [{key: task[key] for key in ("name", "use", "kind", "options")} for task in spec["tasks"]]
+    return json.dumps([tasks, *(spec[part] for part in ("seed", "methods", "design", "arms"))], sort_keys=True)
 
 
 def collect_section(
@@ -192,7 +188,7 @@ def collect_section(
     results = pd.concat(named.values(), ignore_index=True).assign(model="")
     majorities = results.groupby("task", observed=True)["majority"].mean()
     states = {
-        configuration.label: _state(configuration, majorities)
+        configuration.label: state_of(configuration, majorities)
         for configuration in configurations(results).configurations
     }
     judged = results[results["method"].map(states).isin(["judged", "control"])]
@@ -210,7 +206,7 @@ def collect_section(
                 subsamples=max(map(len, configuration.subsamples.values())),
                 majority=None if majorities.isna().any() else round(float(majorities[tasks].mean()), DIGITS),
                 base=_mean(scores["base"]), extra=_mean(scores["extra"]), boost=boosts[name],
-                bias=biases.get(name) or Effect(mean=_mean(scores["bias"])), spread=_spread(scores["bias"]),
+                bias=biases.get(name) or Effect(mean=_mean(scores["bias"])),
                 detectable=detectable.get(name),
                 biases={task: task_biases[name + SEPARATOR + task] for task in tasks},
                 boosts={task: task_boosts[name + SEPARATOR + task] for task in tasks},
@@ -265,7 +261,7 @@ def _name_controls(results: pd.DataFrame, spec: str) -> pd.DataFrame:
     return results.assign(method=names.where(results["control"] == "", controls))
 
 
-def _state(configuration: Configuration, majorities: pd.Series) -> State:
+def state_of(configuration: Configuration, majorities: pd.Series) -> State:
     """Return whether a method can be judged: it must react to unlabeled texts and beat the most frequent class."""
     scores = configuration.scores
     if configuration.control:
@@ -284,14 +280,6 @@ def _describe(options: Any) -> str:
 
 def _mean(by_task: Mapping[str, Sequence[float]]) -> float:
     return round(fmean(map(fmean, by_task.values())), DIGITS)
-
-
-def _spread(by_task: Mapping[str, Sequence[float]]) -> float:
-    """Return the standard deviation of the tasks' true means, by moments; 0 if the subsamples explain all of it."""
-    if len(by_task) < 2:
-        return 0.0
-    noise = fmean(variance(of_task) / len(of_task) for of_task in by_task.values())
-    return round(math.sqrt(max(0.0, variance(map(fmean, by_task.values())) - noise)), DIGITS)
 
 
 def _detectable(results: pd.DataFrame) -> dict[str, float]:
@@ -377,35 +365,6 @@ def _average(of_tasks: Sequence[FloatArray]) -> Effect:
     error = math.sqrt(sum(of_task.var(ddof=1) / len(of_task) for of_task in of_tasks)) / len(of_tasks)
     low, high = mean - 1.96 * error, mean + 1.96 * error
     return Effect(mean=round(mean, DIGITS), low=round(low, DIGITS), high=round(high, DIGITS))
-
-
-def collect_protocols(results: pd.DataFrame) -> Iterator[Protocol]:
-    """Yield the effects of all arms of each method that is not a control, adjusted for all of them."""
-    results = results[results["control"] == ""].assign(model="")
-    pairs = [(arm, "extra") for arm in results["arm"].unique() if arm != "extra"] + [("swap-in", "test")]
-    tables = [as_bias(results, arm, other) for arm, other in pairs]
-    tables = [
-        table.assign(method=table["method"].astype(str) + SEPARATOR + f"{arm} - {other}")
-        for table, (arm, other) in zip(tables, pairs, strict=True)
-    ]
-    effects = judge(pd.concat(tables, ignore_index=True))
-    for configuration in configurations(results).configurations:
-        name = configuration.label
-        yield Protocol(
-            method=name,
-            extra=_mean(configuration.scores["extra"]),
-            effects={f"{arm} - {other}": effects[f"{name}{SEPARATOR}{arm} - {other}"] for arm, other in pairs},
-        )
-
-
-def collect_decay(results: pd.DataFrame) -> Iterator[Decay]:
-    """Yield the bias of each method by number of unlabeled texts, adjusted for all methods and numbers."""
-    lines: dict[str, dict[int, Effect]] = {}
-    for configuration, effect in _judge_each(results[results["control"] == ""].assign(model="")):
-        key = dict(zip(("method", "model", "num_train", "num_test"), configuration.key, strict=True))
-        lines.setdefault(str(key["method"]), {})[int(key["num_test"] or 0)] = effect
-    for method, biases in lines.items():
-        yield Decay(method=method, biases=dict(sorted(biases.items())))
 
 
 def as_bias(results: pd.DataFrame, minuend: str, subtrahend: str) -> pd.DataFrame:

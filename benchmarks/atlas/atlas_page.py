@@ -11,13 +11,14 @@ from statistics import fmean
 from typing import NamedTuple
 
 from atlas_numbers import PUBLISHED, RULES, STRESS_TESTS
-from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State
+from atlas_records import Atlas, Effect, Method, Official, Run, Section, State
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from official_page import OfficialFacts
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
 from scipy.stats import t as student
 
 from peekbench.formatting import with_sign
-from peekbench.records import Axis, Curve, Curves, Forest, Interval
+from peekbench.records import Axis, Curve, Curves
 
 BITS = "language modeling"
 """Section with effects in bits per byte; all others are in accuracy points."""
@@ -32,52 +33,53 @@ LANGUAGE_MODELS = {
 }
 """Sections and published tables that share the table of language models, and what their methods are scored on."""
 ADJUSTED = "95% intervals for new subsamples of these tasks, adjusted for all estimates."
-SHORT = "The numbers are in the tables of this page."  # alternative text of figures
-IN_JSON = "The numbers are in atlas.json."
+IN_JSON = "The numbers are in atlas.json."  # alternative text of figures
 
 
-def write_page(atlas: Atlas, page: Path) -> None:
-    """Write the page, and its figures into a folder of its name."""
+def write_page(atlas: Atlas, official: Official, page: Path) -> None:
+    """Write the page, its figures into a folder of its name, and the page on rules beside it."""
     figures = page.with_suffix("")
     figures.mkdir(parents=True, exist_ok=True)
     for path in figures.iterdir():
         path.unlink()
-    template = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        autoescape=False, keep_trailing_newline=True,
-    ).get_template("atlas_template.md")  # fmt: skip
+    facts = OfficialFacts(official)
     main = atlas.sections["hub"]
     judged = main.of_state("judged")
     chosen = [method for method in judged if method.name not in STRESS_TESTS]
     natural, replication, crossed, swapped = (
         compare(chosen, atlas.sections[name]) for name in ("natural", "replication", "cross-fitting", "membership")
     )
-    text = template.render(
-        atlas=atlas, sections=atlas.sections, main=main, all=judged, chosen=chosen, pairs=pairs,
-        biased_tasks=biased_tasks,
-        beyond=[bias for bias in pairs(chosen) if min(map(abs, _limits(bias))) > REGION and bias.sign],
-        equivalent=[bias for bias in pairs(chosen) if bias.decision == "equivalent"],
-        largest=max(chosen, key=lambda method: abs(method.bias.mean)),
-        stress=[method for method in judged if method not in chosen],
-        opposite=[method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
-        percent=percent, words=atlas.sections["words"].of_state("judged"),
-        most=max(abs(bias.mean) for bias in pairs(chosen) if bias.decision.startswith("biased")),
-        hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
-        methods=methods_table, tasks=tasks_table, controls=describe_controls,
-        language_models=find_language_models(atlas.sections),
-        language_models_table=language_models_table,
-        natural=natural, replication=replication, crossed=crossed, swapped=swapped,
-        most_natural=max(abs(pair.second.mean) for pair in natural.biased if pair.second.decision.startswith("biased")),
-        refined=describe_refined(crossed, atlas.sections["more folds"]),
-        protocols=protocols_table, excluded=describe_excluded,
-        names=names, effect=effect_text, points=points,
-        decay_of_biased=describe_decay(atlas.decay),
-        draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", IN_JSON),
-        draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),
-        draw_pairs=lambda *compared: draw_picture(draw_pairs(*compared), figures / "pairs.svg", IN_JSON),
-        draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg", IN_JSON),
+    runs = [*atlas.runs.values(), *official.runs.values()]
+    values = {
+        "atlas": atlas, "sections": atlas.sections, "main": main, "all": judged, "chosen": chosen, "pairs": pairs,
+        "official": facts, "biased_tasks": biased_tasks,
+        "equivalent": [bias for bias in pairs(chosen) if bias.decision == "equivalent"],
+        "largest_average": max(chosen, key=lambda method: abs(method.bias.mean)),
+        "stress": [method for method in judged if method not in chosen],
+        "opposite": [method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
+        "percent": percent, "words": atlas.sections["words"].of_state("judged"),
+        "hours": f"{sum(run.seconds for run in runs) / 3600:.1f}",
+        "methods": methods_table, "controls": describe_controls,
+        "language_models": find_language_models(atlas.sections),
+        "language_models_table": language_models_table,
+        "natural": natural, "replication": replication, "crossed": crossed, "swapped": swapped,
+        "most_natural": max(
+            abs(pair.second.mean) for pair in natural.biased if pair.second.decision.startswith("biased")
+        ),
+        "refined": describe_refined(crossed, atlas.sections["more folds"]),
+        "excluded": describe_excluded,
+        "names": names, "effect": effect_text, "points": points,
+        "draw_official": lambda: draw_picture(
+            draw_official(facts.biases()), figures / "official.svg", "The numbers are in official.json."
+        ),
+        "draw_pairs": lambda *compared: draw_picture(draw_pairs(*compared), figures / "pairs.svg", IN_JSON),
+    }  # fmt: skip
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        autoescape=False, keep_trailing_newline=True,
     )  # fmt: skip
-    page.write_text(wrap_paragraphs(text), encoding="utf-8")
+    for name, file in {"atlas_template.md": page, "rules_template.md": page.with_name("rules.md")}.items():
+        file.write_text(wrap_paragraphs(environment.get_template(name).render(values)), encoding="utf-8")
 
 
 def wrap_paragraphs(text: str) -> str:
@@ -87,7 +89,7 @@ def wrap_paragraphs(text: str) -> str:
 
 
 def _wrap_block(block: str) -> str:
-    if block.startswith(("|", "!", "#", "    ")):
+    if block.startswith(("|", "!", "#", ">", "    ")):
         return block
     lines = []
     for item in re.split(r"\n(?=- |\d+\. )", block):
@@ -96,17 +98,6 @@ def _wrap_block(block: str) -> str:
         words = " ".join(item.split())
         lines += textwrap.wrap(words, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines)
-
-
-def describe_decay(lines: Sequence[Decay]) -> str:
-    """Return the biases with the fewest and the most unlabeled texts of the methods that are biased with either."""
-    few, many = min(lines[0].biases), max(lines[0].biases)
-    changes = [
-        f"`{line.method}` from {points(line.biases[few].mean)} to {points(line.biases[many].mean)}"
-        for line in lines
-        if any(line.biases[number].decision.startswith("biased") for number in (few, many))
-    ]
-    return f"{', '.join(changes)} points (from {few:,} to {many:,} texts)"
 
 
 def effect_text(effect: Effect, *, bits: bool = False, is_bold: bool = False) -> str:
@@ -271,23 +262,7 @@ def describe_controls(sections: Mapping[str, Section]) -> str:
         control for name, section in sections.items() if name not in RULES for control in section.of_state("control")
     ]
     outcomes = ", ".join(sorted({control.bias.decision or "too few subsamples" for control in controls}))
-    parts = []
-    for kind, what in (("null", "ignores unlabeled texts"), ("leak", "knows a quarter of the labels")):
-        biases = [control.bias.mean for control in controls if control.name.startswith(kind)]
-        if biases:
-            low, high = (effect_text(Effect(mean=of(biases))) for of in (min, max))
-            parts.append(f"`controls.{kind}` ({what}) has a bias of {low if low == high else f'{low} to {high}'}")
-    return f"Controls of all specs: {outcomes}. " + "; ".join(parts) + " points."
-
-
-def tasks_table(methods: Sequence[Method]) -> str:
-    """Return the table of biases by task, without intervals."""
-    tasks = list(methods[0].biases)
-    body = []
-    for method in methods:
-        biases = [Effect(mean=method.biases[task].mean, decision=method.biases[task].decision) for task in tasks]
-        body.append([method.name, *(effect_text(bias, is_bold=True) for bias in biases)])
-    return markdown(["method", *(task.partition(".")[2] or task for task in tasks)], body)
+    return f"Controls of these specs: {outcomes}."
 
 
 def describe_excluded(sections: Iterable[Section]) -> str:
@@ -304,29 +279,16 @@ def describe_excluded(sections: Iterable[Section]) -> str:
     return f"Not judged: {'; '.join(parts)}." if parts else ""
 
 
-def protocols_table(protocols: Sequence[Protocol]) -> str:
-    """Return the table of the effects of arms, without the boost and the sum of two others."""
-    arms = [arm for arm in protocols[0].effects if arm not in ("base - extra", "swap-in - extra")]
-    return markdown(
-        ["method", "extra", *arms],
-        [
-            [each.method, percent(each.extra), *(effect_text(each.effects[arm], is_bold=True) for arm in arms)]
-            for each in protocols
-        ],
-    )
-
-
-def draw_tasks(methods: Sequence[Method]) -> Curves:
-    """Draw the biases of single tasks in their order, a panel for each method."""
+def draw_official(biases: Mapping[str, Sequence[Effect]]) -> Curves:
+    """Draw the biases on single test sets in their order, a panel for each method."""
     panels = []
-    for method in methods:
-        biases = sorted(method.biases.values(), key=lambda bias: bias.mean)
-        limits = [_limits(bias) for bias in biases]
-        ends = (tuple(ends) for ends in zip(*limits, strict=True))
-        ranks, means = (tuple(map(float, range(1, len(biases) + 1))), tuple(bias.mean for bias in biases))
-        panels.append((method.name.rpartition(".")[2], (Curve("single tasks", ranks, means, *ends),)))
-    x, y = Axis("tasks by bias", "count"), Axis("bias, accuracy points", "difference", region=REGION)
-    return Curves(f"Bias on each of {len(methods[0].biases)} tasks", x, y, tuple(panels), ADJUSTED)
+    for name, found in biases.items():
+        ordered = sorted(found, key=lambda bias: bias.mean)
+        ends = (tuple(ends) for ends in zip(*map(_limits, ordered), strict=True))
+        ranks, means = tuple(map(float, range(1, len(ordered) + 1))), tuple(bias.mean for bias in ordered)
+        panels.append((name.rpartition(".")[2], (Curve("single test sets", ranks, means, *ends),)))
+    x, y = Axis("test sets by bias", "count"), Axis("bias, accuracy points", "difference", region=REGION)
+    return Curves("Bias on single test sets", x, y, tuple(panels), "95% intervals for these texts.")
 
 
 def draw_pairs(replication: Comparison, crossed: Comparison) -> Curves:
@@ -345,32 +307,6 @@ def draw_pairs(replication: Comparison, crossed: Comparison) -> Curves:
     x = Axis("biased pairs, by bias in the first run", "count")
     y = Axis("bias, accuracy points", "difference", region=REGION)
     return Curves("Biased pairs of a method and a task", x, y, tuple(panels), ADJUSTED)
-
-
-def draw_biases(section: Section) -> Forest:
-    """Draw boost and bias side by side, methods in order of their bias."""
-    methods = sorted(section.of_state("judged"), key=lambda method: -method.bias.mean)
-    groups = tuple(
-        (title, tuple(Interval(method.name, effect.mean, *_limits(effect)) for method in methods
-                      for effect in [getattr(method, which)]))
-        for title, which in (("boost: extra minus base", "boost"), ("bias: test minus extra", "bias"))
-    )  # fmt: skip
-    return Forest(
-        "Boost and bias", groups, "In order of the bias. " + ADJUSTED, "difference", "accuracy points", REGION
-    )
-
-
-def draw_decay(lines: Sequence[Decay]) -> Curves:
-    """Draw the bias by number of unlabeled texts, a panel for each method."""
-    panels = []
-    for line in lines:
-        limits = [_limits(effect) for effect in line.biases.values()]
-        means = tuple(effect.mean for effect in line.biases.values())
-        ends = (tuple(ends) for ends in zip(*limits, strict=True))
-        panels.append((line.method, (Curve("mean of these tasks", tuple(map(float, line.biases)), means, *ends),)))
-    x = Axis("unlabeled texts, as many as test texts", "count", is_log=True)
-    y = Axis("bias, accuracy points", "difference", region=REGION)
-    return Curves("Bias by number of unlabeled texts", x, y, tuple(panels), ADJUSTED)
 
 
 def _limits(effect: Effect) -> tuple[float, float]:

@@ -45,8 +45,6 @@ class Method(Record):
     extra: float
     boost: Effect
     bias: Effect
-    spread: float
-    """Standard deviation of the bias between tasks, without the share of the subsamples."""
     detectable: float | None
     """Smallest average bias that the run detects with a power of 80% at a level of 5%."""
     boosts: dict[str, Effect]
@@ -83,21 +81,6 @@ class Section(Record):
         return [method for method in self.methods if method.state in states]
 
 
-class Protocol(Record):
-    """Effects of the arms of one method, each minus `extra`; `swap-in - test` is the test of membership."""
-
-    method: str
-    extra: float
-    effects: dict[str, Effect]
-
-
-class Decay(Record):
-    """Bias of one method by number of unlabeled texts."""
-
-    method: str
-    biases: dict[int, Effect]
-
-
 class Run(Record):
     """A finished run of a spec."""
 
@@ -115,9 +98,58 @@ class Atlas(Record):
     tasks: dict[str, Task]
     """Data by the name of the task."""
     sections: dict[str, Section]
-    protocols: dict[str, list[Protocol]]
-    decay: list[Decay]
     words: Effect | None = None
     """Mean bias of LSA with the words of the train texts, minus that with all words."""
     placebo: float | None = None
     """Pairs of method and task of the replication that are biased, on average, if no bias is left."""
+
+
+class Cell(Record):
+    """A method on one official test set. Scores are fractions of right answers."""
+
+    method: str
+    task: str
+    state: State
+    base: float
+    usual: float
+    """Score of a fit that adapts to the whole test set."""
+    publish: Effect
+    """Score of texts that the fit did not adapt to, with an interval for other texts."""
+    balanced: tuple[float, float]
+    """Means over classes of the usual score and of the score to publish."""
+    boost: float
+    bias: Effect
+    """On these texts."""
+    others: Effect
+    """The same bias for other texts of this kind."""
+    seconds: float
+    """CPU time of a fit and its predictions."""
+
+
+class TestSet(Record):
+    """An official test set."""
+
+    train: int
+    test: int
+    classes: int
+    majority: float
+    methods: list[Cell]
+    controls: dict[str, Effect]
+    """Bias of the negative and the positive control."""
+    order: dict[str, float]
+    """Share of pairs of methods in another order than on the scores to publish, by what changes it."""
+
+
+class Size(Record):
+    """Factor by which the size of the bias changes if a quantity doubles, with an interval for other tasks."""
+
+    quantity: str
+    factor: Effect
+
+
+class Official(Record):
+    """Numbers of the official test sets and of the regression on sizes."""
+
+    runs: dict[str, Run]
+    sets: dict[str, TestSet]
+    sizes: list[Size]

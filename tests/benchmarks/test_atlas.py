@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from peekbench import ExperimentSpec, load_spec
-from peekbench.results import paired_scores
+from peekbench.results import paired_scores, tidy
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs" / "atlas"
@@ -27,7 +27,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     for name in ("matplotlib", "scipy"):
         pytest.importorskip(name, reason=f"{name}, which the script needs, is not installed")
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "atlas"))
-    names = ("atlas_numbers", "atlas_page", "atlas_records")
+    names = ("atlas_numbers", "atlas_page", "atlas_records", "official_numbers")
     return SimpleNamespace(**{name.removeprefix("atlas_"): importlib.import_module(name) for name in names})
 
 
@@ -45,10 +45,12 @@ def specs() -> dict[str, ExperimentSpec]:
 
 def test_every_spec_has_a_place_on_the_page_and_its_controls(scripts: SimpleNamespace) -> None:
     loaded = specs()
-    assert set(scripts.numbers.spec_names()) == set(loaded)
+    official = {*scripts.official_numbers.OFFICIAL, *scripts.official_numbers.SIZES}
+    assert {*scripts.numbers.spec_names(), *official} == set(loaded)
     for name, spec in loaded.items():
         controls = {"controls.null", "controls.leak"}
-        if name.startswith(("language_modeling", "hub_embedding")):  # no labels that could leak; hub.yaml has the leak
+        # No labels that could leak, or the leak is in hub.yaml or official.yaml.
+        if name.startswith(("language_modeling", "hub_embedding", "sizes")):
             controls.remove("controls.leak")
         assert controls <= {method.use for method in spec.methods}, name
         assert spec.name == f"atlas_{name}"
@@ -70,8 +72,10 @@ def test_the_page_is_written_from_its_numbers(
     """Text and numbers cannot be edited apart from docs/atlas.json, and every figure exists."""
     monkeypatch.setattr("pages.draw", lambda figure, form: b"")
     numbers = PAGE.with_suffix(".json").read_text("utf-8")
-    scripts.page.write_page(scripts.records.Atlas.model_validate_json(numbers), tmp_path / "atlas.md")
-    assert (tmp_path / "atlas.md").read_text("utf-8") == PAGE.read_text("utf-8"), "run benchmarks/atlas --no-run"
+    atlas, official = scripts.records.Atlas.model_validate_json(numbers), scripts.official_numbers.read_official()
+    scripts.page.write_page(atlas, official, tmp_path / "atlas.md")
+    for page in (PAGE, PAGE.with_name("rules.md")):
+        assert (tmp_path / page.name).read_text("utf-8") == page.read_text("utf-8"), "run benchmarks/atlas --no-run"
     pictures = {path.name for path in (tmp_path / "atlas").iterdir()}
     assert pictures == {path.name for path in PAGE.with_suffix("").glob("*")}
 
@@ -86,7 +90,7 @@ def test_tables_without_a_new_run_keep_their_numbers(scripts: SimpleNamespace, t
 def test_the_readme_states_the_finding_of_the_page() -> None:
     page, readme = (" ".join(path.read_text("utf-8").split()) for path in (PAGE, PAGE.parents[1] / "README.md"))
     readme = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", readme)  # without the addresses of links
-    found = re.search(r"\*\*Adapting (to the unlabeled test texts .*? points\b[^*]*)\.\*\*", page)
+    found = re.search(r"\*\*Adapting (to the unlabeled texts of [^*]*)\.\*\*", page)
     assert found is not None, "the finding of the README is that of another atlas"
     assert f"**One finding:** adapting {found[1]} (atlas)." in readme
 
@@ -141,11 +145,7 @@ def test_language_models_share_a_table_with_unit_sizes_and_cost(
 
 def test_methods_that_ignore_texts_or_guess_are_not_judged(scripts: SimpleNamespace, results: Any) -> None:
     fair = results[results["method"] == "fair"]
-    tables = [
-        results,
-        fair.assign(method="inert", score=0.9),
-        fair.assign(method="guessing", score=fair["score"] / 2),
-    ]
+    tables = [results, fair.assign(method="inert", score=0.9), fair.assign(method="guessing", score=fair["score"] / 2)]
     table = pd.concat(tables, ignore_index=True).assign(majority=fair["score"].mean() - 0.1)
     section = scripts.numbers.collect_section({"classic": table}, {})
     states = {method.name: method.state for method in section.methods}
@@ -154,12 +154,6 @@ def test_methods_that_ignore_texts_or_guess_are_not_judged(scripts: SimpleNamesp
         "Not judged: `inert` (the unlabeled texts change no score); "
         "`guessing` (not better than the most frequent class)."
     )
-
-
-def test_the_spread_between_tasks_is_recovered(scripts: SimpleNamespace) -> None:
-    rng = np.random.default_rng(3)
-    tasks = {str(number): rng.normal(mean, 0.1, 50).tolist() for number, mean in enumerate(rng.normal(0, 0.2, 200))}
-    assert scripts.numbers._spread(tasks) == pytest.approx(0.2, abs=0.02)
 
 
 def test_selection_gains_what_the_best_of_equal_methods_gains(scripts: SimpleNamespace) -> None:
@@ -177,14 +171,31 @@ def test_biases_of_two_methods_are_compared_by_subsample(scripts: SimpleNamespac
     assert compared.low < -0.03 < compared.high
 
 
-def test_protocols_and_decay_are_effects_of_the_arms_and_sizes(scripts: SimpleNamespace, results: Any) -> None:
-    swapped = results[results["arm"] == "test"].assign(arm="swap-in")
-    biased, _ = scripts.numbers.collect_protocols(pd.concat([results, swapped], ignore_index=True))
-    assert biased.effects["swap-in - test"].mean == 0
-    assert biased.effects["test - extra"].sign == biased.effects["swap-in - extra"].sign == 1
-    larger = results.assign(num_test=400)
-    lines = list(scripts.numbers.collect_decay(pd.concat([results, larger], ignore_index=True)))
-    assert [(line.method, list(line.biases)) for line in lines] == [("biased", [200, 400]), ("fair", [200, 400])]
+def test_the_regression_recovers_how_the_bias_depends_on_sizes(scripts: SimpleNamespace) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "task": str(classes), "method": f"lsa-{components}", "num_train": num_train, "num_test": num_test,
+            "num_scored": 10**6, "subsample": subsample, "extra": 0.5,
+            "test": round(0.5 + sign * classes**0.5 / num_test + rng.normal(0, 0.002), 6),
+        }
+        for classes, sign in ((2, 1), (4, -1), (8, 1), (16, -1))
+        for components, num_train in ((5, 50), (5, 100), (20, 50), (20, 100))
+        for num_test in (50, 100, 200)
+        for subsample in range(6)
+    ]  # fmt: skip
+    classes = {str(number): number for number in (2, 4, 8, 16)}
+    found = scripts.official_numbers.regress(tidy(pd.DataFrame(rows), "made"), classes)
+    sizes = {size.quantity: size.factor for size in found}
+    assert sizes["unlabeled texts"].mean == pytest.approx(0.5, abs=0.03)
+    assert sizes["classes"].mean == pytest.approx(2**0.5, abs=0.05)
+
+
+def test_usual_scores_change_the_order_of_methods(scripts: SimpleNamespace) -> None:
+    right, ones = np.tile([1.0, 0.0], 50), np.ones(100)
+    by_arm = {"a": (right, right), "b": (ones, 1 - ones), "tied with a": (right, ones)}
+    scores = {name: {"extra": extra, "all": usual} for name, (extra, usual) in by_arm.items()}
+    assert scripts.official_numbers.compare_orders(scores)["usual scores"] == pytest.approx(2.5 / 3)
 
 
 def test_a_comparison_confirms_equal_verdicts(scripts: SimpleNamespace, results: Any) -> None:
@@ -202,15 +213,8 @@ def test_a_comparison_confirms_equal_verdicts(scripts: SimpleNamespace, results:
     opposite = scripts.page.compare(judged, scripts.numbers.collect_section({"classic": exchanged}, {}))
     assert (opposite.confirmed, opposite.higher, len(opposite.lower)) == (0, 0, 5)
     assert opposite.second_size.mean == pytest.approx(-opposite.first_size.mean)
-
-
-def test_the_pairs_that_lose_with_few_folds_are_shown_with_more(scripts: SimpleNamespace, results: Any) -> None:
-    section = scripts.numbers.collect_section({"classic": results}, {})
-    exchanged = results.assign(arm=results["arm"].replace({"test": "extra", "extra": "test"}))
-    crossed = scripts.page.compare(section.methods, scripts.numbers.collect_section({"classic": exchanged}, {}))
-    refined = scripts.page.describe_refined(crossed, section)
-    assert refined == ", ".join(scripts.page.effect_text(pair.first) for pair in crossed.lower)
-    assert len(crossed.lower) == 5
+    refined = scripts.page.describe_refined(opposite, section)
+    assert refined == ", ".join(scripts.page.effect_text(pair.first) for pair in opposite.lower)
 
 
 def test_no_pair_is_biased_if_the_arms_change_places(
