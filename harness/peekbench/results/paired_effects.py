@@ -234,44 +234,44 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     >>> scores = pd.DataFrame({"task": "news", "num_train": [50, 100], "extra": [0.5, 0.6], "test": [0.5, 0.7]})
     >>> [configuration.label for configuration in configurations(tidy(scores, "my scores")).configurations]
     ['method (num_train=50)', 'method (num_train=100)']
-    >>> scores = pd.DataFrame({"task": ["news", "mail"], "num_train": [50, 100], "num_test": [20, 40], "test": 0.5})
-    >>> [one.label for one in configurations(tidy(scores.assign(extra=0.5), "my scores")).configurations]
+    >>> scores = pd.DataFrame({"task": ["news", "mail"], "num_train": [50, 100], "num_test": [20, 40], "all": 0.5})
+    >>> scores = scores.assign(extra=0.5, test=0.5)  # with folds, which official splits have
+    >>> [configuration.label for configuration in configurations(tidy(scores, "my scores")).configurations]
     ['method (news)', 'method (mail)']
     """
     wide = paired_scores(results, score)
     arms = tuple(results["arm"].unique())
     varying = [name for name in CONFIGURATION if name == "method" or wide[name].nunique(dropna=False) > 1]
     shared = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
-    # Official splits of several tasks have sizes of their own, so that the task says more.
-    is_named_by_task = len(wide) > 0 and wide.groupby(list(SIZES), dropna=False)["task"].nunique().max() == 1
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
     is_accuracy, is_count = are_accuracies(results), bool(results["num_correct"].notna().all())
     is_independent, is_folded = has_independent_tasks(results), has_folds(results)
+    groups, named = list(CONFIGURATION), varying
+    if is_folded and wide["task"].nunique() > 1 and {*SIZES} & {*varying}:  # each official split has its own sizes
+        groups, named = [*CONFIGURATION, "task"], [*(name for name in varying if name not in SIZES), "task"]
     by_configuration = results.groupby(list(CONFIGURATION), dropna=False)
     facts = by_configuration.agg(
         largest=("num_scored", "max"), smallest=("num_scored", "min"), control=("control", "last")
     )
     known = {tuple(map(plain_cell, row[:4])): row[4:] for row in facts.reset_index().itertuples(index=False, name=None)}
     found = []
-    for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False):
-        cells: dict[str, Any] = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
-        num_scored, num_texts, control = known[tuple(cells.values())]
+    for key, rows in wide.groupby(groups, sort=False, dropna=False):
+        cells: dict[str, Any] = {name: plain_cell(value) for name, value in zip(groups, key, strict=True)}
+        configuration = tuple(cells[name] for name in CONFIGURATION)
+        num_scored, num_texts, control = known[configuration]
         if pd.isna(num_texts):
             num_texts = None
         step = None
         if is_count and pd.notna(num_scored):
             step = 1 / int(num_scored)
         by_task = rows.groupby("task", sort=False)
-        label = {name: cells[name] for name in varying}
-        if is_named_by_task and set(SIZES) <= set(varying):
-            label = {name: cells[name] for name in varying if name not in SIZES} | {"task": rows["task"].iloc[0]}
         found.append(
             Configuration(
-                label_configuration(label),
+                label_configuration({name: cells[name] for name in named}),
                 tuple(cells[name] for name in varying),
                 {name: {str(task): values.tolist() for task, values in by_task[name]} for name in (*arms, *effects)},
                 {str(task): numbers.tolist() for task, numbers in by_task["subsample"]},
-                tuple(cells.values()),
+                configuration,
                 cells["num_test"],
                 control,
                 step,
