@@ -53,6 +53,8 @@ def supposed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 base, extra, test = (rng.binomial(200, chance) / 200 for chance in (0.6, 0.65, 0.66))
                 lines.append(f"{task},{number},200,{base},{extra},{test}")
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    lines = ["seed,base,extra,test", *(f"{seed},65.{seed},71.5,7{seed}.5" for seed in range(10))]
+    (folder / "scores.csv").write_text("\n".join(lines) + "\n")
     from doc_snippets import find_snippets  # which needs Sybil
 
     (example,) = [snippet for snippet in find_snippets(ROOT / "README.md") if snippet.file == "my_experiment.yaml"]

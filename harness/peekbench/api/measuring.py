@@ -25,7 +25,7 @@ from peekbench.errors import DataError, PluginError, SpecError, public
 from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
 from peekbench.plugins.estimators import unlabeled_steps
-from peekbench.plugins.names import Code, hold, locate_code
+from peekbench.plugins.names import Code, find_nearest, hold, locate_code
 from peekbench.plugins.protocols import is_estimator
 from peekbench.plugins.scorers import check_score
 from peekbench.plugins.validation import DATA_SUFFIXES, make_entry
@@ -239,7 +239,9 @@ def measure(
 def _join_splits(data: Any, splits: OfficialSplits, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return official splits as a task of files, which has the options of data, or as data of this session."""
     if data is not None or splits.train is None or splits.test is None:
-        raise SpecError("give `train` and `test`, or only `data`, from which sets are drawn")
+        near = {name: find_nearest(name, ("train", "test", "extra")) for name in options}
+        remedy = "".join(f"; did you mean {meant} in place of {name}?" for name, meant in near.items() if meant)
+        raise SpecError(f"give `train` and `test`, or only `data`, from which sets are drawn{remedy}")
     given = {"path": splits.train, "test_path": splits.test, "extra_path": splits.extra}
     given = {name: part for name, part in given.items() if part is not None}
     files = [part for part in given.values() if isinstance(part, str | Path)]

@@ -240,7 +240,7 @@ def ask_for_column(column: str, names: Iterable[str]) -> str:
     """
     names = list(names)
     near = [name for name in names if column.lower() in name.lower()][:MAX_ASKED]
-    near = near or get_close_matches(column[:MAX_NAME], names, n=1, cutoff=OF_FEW)
+    near = near or get_close_matches(column[:MAX_NAME], names, n=1, cutoff=SIMILAR)
     return f"did you mean {' or '.join(map(short_repr, near))}? " if near else ""
 
 

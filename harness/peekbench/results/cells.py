@@ -126,10 +126,15 @@ class CellReader:
         Name of the table for messages.
     options
         How to read the table. Rows of other tasks than its tasks are left out.
+    task
+        Name of the task if no column names it.
     """
 
-    def __init__(self, table: pd.DataFrame, roles: ColumnRoles, origin: str, options: TableOptions) -> None:
+    def __init__(
+        self, table: pd.DataFrame, roles: ColumnRoles, origin: str, options: TableOptions, task: str = "task"
+    ) -> None:
         self.table = table
+        self.task = task
         self.roles = roles
         self.origin = origin
         self.alike_answers: list[str] = []
@@ -176,11 +181,11 @@ class CellReader:
         sources = {role: name for role, name in self.roles.sources.items() if name != source}
         self.roles = replace(self.roles, sources={**sources, Role("num_correct"): source})
 
-    def require(self, is_valid: pd.Series[bool], source: str, *problem: str | Argument) -> None:
+    def require(self, is_valid: pd.Series[bool], source: str, *problem: str | Argument, added: Any = None) -> None:
         """Refuse the first row that is not valid. Rows of several arms follow each other arm by arm."""
         invalid = (~is_valid.astype("bool")).to_numpy()
         if invalid.any():
-            raise self.error(int(invalid.argmax()) % len(self.table), source, *problem)
+            raise self.error(int(invalid.argmax()) % len(self.table), source, *problem, added=added)
 
     def require_filled(self, column: str, *problem: str | Argument) -> None:
         """Refuse the first missing cell of a column, if the user's table has it."""
@@ -239,7 +244,11 @@ class CellReader:
         problem = "is not a number; correct it, and write numbers without a comma"
         self.require(is_absent(cells) | np.isfinite(values), source, problem)
         self.require(values.isna() | (values >= low), source, f"is below the minimum of {low:g}; correct it")
-        self.require(values.isna() | (values <= high), source, f"is above the maximum of {high:g}; ", *remedy)
+        added = None
+        if column in PERCENTAGES and values.max() <= 100 and not values.between(0, 1, inclusive="right").any():
+            added = TableOptions(percent=True)
+        problem = f"is above the maximum of {high:g}; "
+        self.require(values.isna() | (values <= high), source, problem, *remedy, added=added)
         return values
 
     def _fractions(self, values: pd.Series[float], source: str, *, is_bounded: bool) -> pd.Series[float]:
@@ -268,9 +277,29 @@ class CellReader:
         with np.errstate(over="ignore"):
             return values.where(~is_percentage, (values / 100).round(PERCENT_DIGITS))
 
+    def guess_columns(self, trials: pd.DataFrame) -> TableOptions:
+        """Return options for columns of unknown meaning: some are texts or tasks by their values."""
+        table, sources = self.table, self.roles.sources
+        if SUBSAMPLE in sources:
+            trials = trials.assign(subsample=table[sources[SUBSAMPLE]])
+        columns: dict[str, str] = {}
+        for name in self.roles.unknown:
+            cells = table[name]
+            if self.roles.unknown[name] or cells.nunique() in (1, len(cells)) or cells.map(is_missing).any():
+                continue
+            if normalize(name).endswith("id") and not trials.assign(text=cells).duplicated().any():
+                columns.setdefault(TEXT.name, name)
+            elif Role("task") not in sources and to_floats(cells).isna().all():
+                columns.setdefault("task", name)
+        found = {name: column for column, name in columns.items()}
+        return TableOptions(found, [name for name in self.roles.unknown if name not in found])
+
     def texts(self, column: str) -> pd.Series[str]:
-        """Return the keys of a column of texts, empty where it is missing."""
-        source = self.roles.sources[Role(column)]
+        """Return the keys of a column of texts, empty where it is missing; the default if there is none."""
+        source = self.roles.source(column)
+        if source is None:
+            default = (TEXT_DEFAULTS | {"task": self.task, "arm": "base"}).get(column, "")
+            return pd.Series(default, index=self.table.index, dtype="str")
         cells = self.table[source]
         if cells.dtype == "object":
             self.require(cells.map(_is_plain), source, "is not a name; write a text or a number")
@@ -333,21 +362,18 @@ def natural_key(text: str) -> list[str | int]:
 def read_trials(reader: CellReader) -> pd.DataFrame:
     """Return the columns that are not of one arm, and the arm if each row has one."""
     trials = pd.DataFrame(index=reader.table.index)
-    for column, default in (TEXT_DEFAULTS | {METRIC.name: ""}).items():
-        if reader.roles.source(column) is not None:
-            trials[column] = reader.texts(column)
-        elif column != "arm":
-            trials[column] = pd.Series(default, index=trials.index, dtype="str")
+    for column in (*TEXT_DEFAULTS, METRIC.name):
+        trials[column] = reader.texts(column)
     for column in (*SIZES, "num_scored"):
         trials[column] = reader.column(column)
         if trials[column].notna().any():
             source = reader.roles.sources[Role(column)]
             reader.require_filled(column, "fill it in as in other rows, or use ", ignoring(source))
     trials[MAJORITY] = reader.column(MAJORITY)
-    if "arm" in trials.columns:
+    if reader.roles.source("arm") is not None:
         trials["arm"] = _read_arm_names(trials["arm"], reader)
-    elif not reader.roles.arms:
-        trials["arm"] = pd.Series("base", index=trials.index, dtype="str")
+    elif reader.roles.arms:
+        del trials["arm"]
     _check_names(trials, reader)
     return trials
 

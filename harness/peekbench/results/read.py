@@ -54,13 +54,6 @@ LOGS = {
     "inspect": re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"|PK\x03\x04'),
 }
 """Beginnings of the logs that `peekbench import` reads, by tool."""
-OTHER_TOOLS = {
-    "lighteval": re.compile(rb'\s*\{\s*"config_general"\s*:'),
-    "MTEB": re.compile(rb'\s*\{\s*"dataset_revision"\s*:'),
-    "HELM": re.compile(rb'\s*\[\s*\{\s*"(instance_id"|name"\s*:\s*\{\s*"name")'),
-    "Every Eval Ever": re.compile(rb'\s*\{\s*"schema_version"\s*:.*"(evaluation|sample)_id"', re.DOTALL),
-}
-"""Beginnings of files of tools that peekbench does not read."""
 LOG_SUFFIXES = (".json", ".jsonl", ".eval")
 HEAD = 10_000  # bytes in which a log is recognized
 
@@ -132,12 +125,10 @@ def load_table(path: Path, options: TableOptions) -> TidyTable:
             f"{path}: no such file or folder; give a run's store, a CSV, Parquet or JSON file, or a folder"
         ) from error
     if not stat.S_ISDIR(mode):
-        return tidy_table(read_file(path), str(path), options)
+        return tidy_table(read_file(path), str(path), options, task=stem_of(path))
     table = read_tree(path)
     unused = [name for name in STUDY_COLUMNS if name in table.columns]
-    tidied = tidy_table(table.drop(columns=unused), str(path), options)
-    ignored = {**tidied.columns.ignored, **dict.fromkeys(unused, "facts about the task's data")}
-    return replace(tidied, columns=replace(tidied.columns, ignored=ignored))
+    return tidy_table(table, str(path), replace(options, ignore=(*options.ignored, *unused)))
 
 
 def refuse_options_of_store(path: Path, options: TableOptions) -> None:
@@ -261,9 +252,14 @@ def read_files(paths: Sequence[Path], options: TableOptions) -> pd.DataFrame:
     for path in paths:
         table = read_file(path)
         if "task" not in {options.columns.get(name) or str(find_role(name)) for name in map(str, table.columns)}:
-            table = table.assign(task=path.name.removesuffix(path.suffix).removesuffix(suffix_of(path)))
+            table = table.assign(task=stem_of(path))
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
+
+
+def stem_of(path: Path) -> str:
+    """Return the name of a file without the suffixes of its format and compression."""
+    return path.name.removesuffix(path.suffix).removesuffix(suffix_of(path))
 
 
 def check_regular(path: Path) -> None:
@@ -278,17 +274,12 @@ def find_tool(path: Path) -> str | None:
         return None
     with path.open("rb") as file:
         head = file.read(HEAD)
-    return next((name for name, beginning in (LOGS | OTHER_TOOLS).items() if beginning.match(head)), None)
+    return next((name for name, beginning in LOGS.items() if beginning.match(head)), None)
 
 
 def _refuse_log(path: Path) -> None:
     """Refuse a log of another tool, with the command that reads the logs of all arms."""
     tool = find_tool(path)
-    if tool in OTHER_TOOLS:
-        raise ResultsError(
-            f"{path} is a file of {tool}, not a table of scores; export a CSV file with a row for each text or trial "
-            "and the columns task, arm (extra or test), text or subsample, and score"
-        )
     if tool is not None:
         raise ResultsError(
             f"{path} is a log of {tool}, not a table of scores; import those of all arms:\n"
@@ -348,12 +339,8 @@ def read_tree(root: Path) -> pd.DataFrame:
             "task": task, "method": method or TEXT_DEFAULTS["method"], "model": model, "num_train": int(num_train),
             "num_test": int(num_test), "subsample": range(len(table)),
         }  # fmt: skip
-        if given := [name for name in table.columns if name in known]:
-            raise ResultsError(f"{file}: the folders give the column {given[0]!r}; remove it from the file")
         tables.append(table.assign(**known))
     if not tables:
-        for file in sorted(filter(Path.is_file, root.rglob("*"))):
-            _refuse_log(file)
         raise ResultsError(
             f"{root}: contains no {STUDY_FILE}; choose a folder that contains mM/nN/MODEL/TASK/{STUDY_FILE}"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Unpack
 
 import numpy as np
@@ -40,6 +40,7 @@ from peekbench.results.user_columns import (
     ignoring,
     is_counted,
     mapping,
+    names_accuracy,
     refuse_losses,
     refuse_unknown,
 )
@@ -50,7 +51,6 @@ DECIMALS = range(2, 6)
 """Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
 FLOAT_ERROR = 1e-7
 """Largest error of a score in single precision."""
-MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 NAME_FITS = ", or name the fits in a column 'fit' if several fits answer a text"
 
 
@@ -108,16 +108,40 @@ def tidy(table: pd.DataFrame, origin: str, **options: Unpack[TableKeywords]) -> 
     return tidy_table(table, origin, TableOptions(**options)).results
 
 
-def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyTable:
-    """Return the results table of a user's table, as `tidy`, and what was done with its columns."""
+def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: str = "task") -> TidyTable:
+    """Return the results table of a user's table, as `tidy`, and what was done with its columns.
+
+    The error about a table names all problems whose remedies are known, and the options that solve them together.
+    `task` is the name of the task if no column names it.
+    """
+    try:
+        return _tidy_table(table, origin, options, task)
+    except ResultsError as error:
+        if error.added is None or {"ARM", "MEANING"} & {*error.added.columns.values()}:
+            raise
+        first, added = error, error.added
+    more = replace(added.combine(options), arms=options.arms, drops_empty=options.drops_empty)
+    if more != options:
+        try:
+            tidy_table(table, origin, more, task)
+        except ResultsError as other:
+            added = (other.added or TableOptions()).combine(added)
+            raise ResultsError(*first.args, "\n", *other.args, added=added) from first
+    raise first
+
+
+def _tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: str) -> TidyTable:
     table, options = join_draws(plain_table(table, origin), options)
     roles = assign_roles(list(table.columns), origin, options)
-    reader = CellReader(table, roles, origin, options)
+    reader = CellReader(table, roles, origin, options, task)
     grade_answers(reader)
     trials = read_trials(reader)
     texts = read_texts(reader)
+    suggested = reader.guess_columns(trials)
+    if TEXT.name in suggested.columns.values():
+        refuse_unknown(roles, origin, suggested)
     subsamples, pairing = _number_rows(reader, trials, texts)
-    refuse_unknown(roles, origin)
+    refuse_unknown(roles, origin, suggested)
     rows = read_arms(reader, trials)
     num_arms = len(rows) // len(trials)
     if texts is None:
@@ -129,7 +153,6 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
             rows[GROUP.name] = np.tile(texts.groups, num_arms)
     if subsamples is None:
         scores = rows["score"].to_numpy().reshape(num_arms, len(trials))
-        _refuse_copies(trials, scores, origin)
         subsamples = number_by_content(trials, scores)
     rows["subsample"] = pd.concat([subsamples] * num_arms).array
     num_empty = int(rows["score"].isna().sum())
@@ -151,7 +174,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     has_texts_as_draws = pairing == BY_TEXT or bool(results["num_test"].eq(1).fillna(False).all())
     if options.independent_tasks or has_texts_as_draws or pairing == BY_ROW:  # the last has no numbers that tasks share
         results = results.assign(**INDEPENDENT)
-    if reader.has_percentages and not are_accuracies(results):
+    is_share = reader.has_percentages or (results["score"].between(0, 1).all() and names_accuracy(roles))
+    if is_share and not are_accuracies(results):
         results = results.assign(**AS_PERCENTAGES)
     results = state_earlier(results, options.earlier_numbers, origin)
     use = ColumnUse(
@@ -186,11 +210,9 @@ def _number_rows(reader: CellReader, trials: pd.DataFrame, texts: RowTexts | Non
         return numbers, ""
     if reader.roles.arms and texts is None:
         return None, BY_ROW
-    groups = places.groupby(list(places.columns), dropna=False, sort=False).ngroup()
-    same = np.flatnonzero(groups == groups[groups.duplicated(keep=False)].iloc[0])
-    rows, listed = ", ".join(map(str, reader.row_numbers[same[:2]])), ", ".join(places.columns)
+    num_same, listed = int(numbers.max()) + 1, ", ".join(places.columns)
     raise ResultsError(
-        f"{reader.origin}: {len(same):,} rows have the same {listed} (rows {rows} ...), and no column numbers the "
+        f"{reader.origin}: {num_same:,} rows have the same {listed}, and no column numbers the "
         "subsamples, so it is unknown which rows of the arms belong together. Add a column 'subsample', or name yours "
         "with ",
         mapping("COLUMN", "subsample"),
@@ -219,19 +241,7 @@ def number_by_content(trials: pd.DataFrame, scores: np.ndarray[Any, Any]) -> pd.
     ordered = ordered.sort_values(["hash", *reversed(keys)], kind="stable")
     position = ordered.groupby(place, dropna=False, sort=False).cumcount().sort_index()
     ranks = pd.DataFrame({name: rank(trials[name]) for name in CONFIGURATION})
-    configuration = ranks.groupby(list(CONFIGURATION)).ngroup()
-    return (configuration * (position.max() + 1) + position).astype("Int64")
-
-
-def _refuse_copies(trials: pd.DataFrame, scores: np.ndarray[Any, Any], origin: str) -> None:
-    """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
-    rows = trials.assign(**{f"score {number}": column for number, column in enumerate(scores)})
-    counts = rows.groupby(list(rows.columns), dropna=False).size()
-    if len(counts) >= MIN_COPIED and counts.min() > 1:
-        raise ResultsError(
-            f"{origin}: each row occurs at least {counts.min()} times, and no column numbers the draws; delete the "
-            "copies, or add a column 'subsample' if they are different draws"
-        )
+    return (ranks.groupby(list(CONFIGURATION)).ngroup() * (position.max() + 1) + position).astype("Int64")
 
 
 def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:

@@ -134,7 +134,7 @@ class Role(NamedTuple):
         return f"{self.column}_{self.arm}"
 
 
-ARM, SUBSAMPLE, TASK, SCORE = Role("arm"), Role("subsample"), Role("task"), Role("score")
+ARM, SUBSAMPLE, SCORE = Role("arm"), Role("subsample"), Role("score")
 METHOD, MODEL, TEXT = Role("method"), Role("model"), Role("text")
 ANSWERED = (Role(ANSWER.name), Role(LABEL.name))
 """Columns from which the score of a text is known together."""
@@ -147,7 +147,6 @@ NOT_OF_TEXTS = (
     "predict_seconds",
 )
 """Measures of all texts that those of single texts do not give."""
-UNSTATED = "an unknown metric"
 KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
 """Columns of scores with a known unit."""
 MIN_SHARE = 0.05
@@ -236,8 +235,6 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
     mapped, arm_names = _read_mapping(names, origin, options)
     ignored = dict.fromkeys(options.ignored, "by request")
     for name in ignored:
-        if name not in names and {*(parts := name.split(","))} <= {*names}:
-            raise ResultsError(ignoring(name), ": name each column by itself: ", TableOptions(ignore=parts).argument)
         if name not in names:
             raise _no_column(ignoring(name), name, names, origin)
     found = {name: mapped.get(name) or find_role(name) for name in names if name not in ignored}
@@ -261,6 +258,8 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
             reason = "is of single texts, and no column names the text of each row"
         elif role in ANSWERED and not is_scored and not is_answered:
             reason = "is no score without the columns text, answer and label"
+        if reason and name in mapped:
+            raise ResultsError(mapping(name, role), f": {origin}: {short(name)!r} {reason}; remove the option")
         if reason:
             unknown[name] = reason
             del roles[name]
@@ -285,9 +284,7 @@ def _read_mapping(names: Sequence[str], origin: str, options: TableOptions) -> t
     for source, target in options.columns.items():
         option, role = mapping(source, target), find_role(str(target))
         if role is None or normalize(str(target)) != normalize(str(role)):
-            remedy = f"choose one of {', '.join(COLUMN_NAMES_OF_USERS)}, or an arm"
-            if near := find_nearest(str(target), [*COLUMN_NAMES_OF_USERS, *ARMS]):
-                remedy = f"did you mean {near}?"
+            remedy = suggest_name(str(target), [*COLUMN_NAMES_OF_USERS, *ARMS], "columns and arms")
             raise ResultsError(option, f": no such column of the results table; {remedy}")
         if role.column == "score" and source in names and names_loss(source):
             instead = mapping(source, Role(LOSS.name, role.arm))
@@ -321,7 +318,7 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Mapping[str, Role], ori
             added, remedy = TableOptions({names[0]: str(roles[names[0]])}, names[1:]), "ignore all but one"
             if role == SUBSAMPLE:
                 added = TableOptions({name: "subsample" for name in names if name not in mapped})
-                remedy = "ignore all but one, or join them"
+                remedy = "join them; rows that share only one of them then count as independent"
             raise ResultsError(
                 f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}", added=added
             )
@@ -329,8 +326,6 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Mapping[str, Role], ori
 
 def _find_missing(roles: ColumnRoles, options: TableOptions) -> Role | None:
     """Return a role that a column must have, but none has."""
-    if TASK not in roles.sources:
-        return TASK
     needed = [SCORE]
     if roles.arms:
         needed = [Role("score", arm) for arm in options.arms]
@@ -351,9 +346,10 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
     warning = "".join(f". {detail}" for detail in details)
     if not roles.unknown:
         raise ResultsError(problem + warning)
-    if near := find_nearest(str(missing), roles.unknown):
-        question = f"{problem}, or did you mean {short(near)!r}?{warning.removeprefix('.')}"
-        raise ResultsError(question, added=TableOptions({near: str(missing)}))
+    near = find_nearest(str(missing), roles.unknown)
+    alike = (name for name in roles.unknown if ROLES.get(find_nearest(normalize(name), ROLES)) == missing)
+    if near := near or next(alike, ""):
+        raise ResultsError(f"{problem}, or did you mean {short(near)!r}?", added=TableOptions({near: str(missing)}))
     raise ResultsError(
         f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {missing}, method or "
         f"loss_extra if lower is better, and ignore columns that say nothing about the scores{warning}",
@@ -369,8 +365,8 @@ def explain_arms(arm: str) -> str:
     )
 
 
-def refuse_unknown(roles: ColumnRoles, origin: str) -> None:
-    """Refuse columns that are neither known nor named nor ignored."""
+def refuse_unknown(roles: ColumnRoles, origin: str, suggested: TableOptions) -> None:
+    """Refuse columns that are neither known nor named nor ignored, and suggest what they mean."""
     if roles.unknown:
         names = [f"{short(name)!r} {reason}".strip() for name, reason in roles.unknown.items()]
         raise ResultsError(
@@ -378,8 +374,14 @@ def refuse_unknown(roles: ColumnRoles, origin: str) -> None:
             "such as ",
             mapping("COLUMN", "method"),
             ", and ignore what says nothing about the scores",
-            added=TableOptions(ignore=list(roles.unknown)),
+            added=suggested,
         )
+
+
+def names_accuracy(roles: ColumnRoles) -> bool:
+    """Return whether the names of all columns of scores say that these are accuracies."""
+    names = [name.casefold() for role, name in roles.sources.items() if role.column == "score"]
+    return all(not {"acc", "accuracy"}.isdisjoint(re.split(r"[\W_]+", name)) for name in names)
 
 
 def find_metric(results: pd.DataFrame, origin: str = "") -> str:
@@ -419,13 +421,11 @@ def find_metric(results: pd.DataFrame, origin: str = "") -> str:
         tasks.setdefault(str(metric), []).append(str(task))
     if len(tasks) <= 1:
         return next(iter(tasks), "")
-    listed = "; ".join(f"{short(metric) or UNSTATED} of {quoted(names)}" for metric, names in tasks.items())
+    listed = "; ".join(f"{short(metric) or 'an unknown metric'} of {quoted(names)}" for metric, names in tasks.items())
     first = TableOptions(tasks=next(iter(tasks.values())))
     problem = f"the tasks have scores of different metrics, which have no common average: {listed}."
     if not origin:
         raise ResultsError(f"{problem} Analyze one metric at a time: peekbench analyze RUN ", first.argument)
-    if {*tasks} == {ACCURACY, ""}:
-        problem += " If all scores are accuracies, give num_test for every task."
     raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", added=first)
 
 
@@ -458,10 +458,9 @@ def explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tupl
     is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
     if not losses and is_share:
         return ()
-    name = quoted(losses) or "the scores"
     return (
-        f"{origin}: the unit of {name} is unknown (mean {sizes.mean():.3g}), so there is no default for the "
-        "largest bias that is negligible; choose one in this unit with ",
+        f"{origin}: the unit of {quoted(losses) or 'the scores'} is unknown (mean {sizes.mean():.3g}), so "
+        "there is no default for the largest bias that is negligible; choose one in this unit with ",
         REGION,
         ", such as ",
         TableOptions(region=float(f"{sizes.mean() / 100:.1g}")).argument,

@@ -178,7 +178,8 @@ class ExperimentSpec(SpecModel):
             name = component.name
             taken = seen.get(normalize(name))
             if taken == name:
-                raise problem(f"{name!r} is taken; give each entry its own `name`", position, "name")
+                text = f"{name!r} is taken, also by groups such as docstrings.all; give each entry its own `name`"
+                raise problem(text, position, "name")
             if taken is not None:
                 text = f"{name!r} differs from {taken!r} only by {DIFFERENCES}; give names that differ more"
                 raise problem(text, position, "name")

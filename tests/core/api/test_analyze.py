@@ -55,7 +55,7 @@ def test_frames_as_people_have_them(wide: pd.DataFrame, form: str) -> None:
     ("change", "message"),
     [
         (lambda wide: wide.assign(lr=1), r":\n  ignore=\['lr'\]$"),
-        (lambda wide: wide.rename(columns={"task": "suite"}), r":\n  columns=\{'suite': 'MEANING'\}$"),
+        (lambda wide: wide.rename(columns={"task": "suite"}), r":\n  columns=\{'suite': 'task'\}$"),
         (percentages, "percent=True"),
         (lambda wide: melt(wide).drop(index=3), "allow_incomplete=True"),
         (lambda wide: wide.to_numpy(), "a run, not a ndarray"),

@@ -52,7 +52,7 @@ def test_controls_are_passed_only_to_analyses_that_request_them(simulate: Simula
 
 def test_a_table_of_another_tool_is_tidied_first(simulate: Simulate) -> None:
     table = simulate(0.02, tasks=2, subsamples=5)
-    other = table[["task", "subsample", "arm", "score"]].rename(columns={"subsample": "draw no", "score": "acc"})
+    other = table[["task", "subsample", "arm", "score"]].rename(columns={"subsample": "draw no"})
     (expected,) = analyze(
         table.assign(num_test=None, num_scored=None, num_correct=None, num_train=None), AnalysisOptions(["summary"])
     ).analyses

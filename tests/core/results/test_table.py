@@ -228,22 +228,6 @@ def test_other_paths_are_refused(name: str, content: bytes | None, message: str,
         load_results(tmp_path / name.partition("/")[0])
 
 
-@pytest.mark.parametrize(
-    ("content", "tool"),
-    [
-        ({"config_general": {"lighteval_sha": "?"}, "results": {}}, "lighteval"),
-        ({"dataset_revision": "abc", "task_name": "Banking77"}, "MTEB"),
-        ([{"name": {"name": "exact_match"}, "mean": 0.5}], "HELM"),
-        ([{"instance_id": "id1", "stats": []}], "HELM"),
-        ({"schema_version": "0.3.0", "evaluation_id": "a/b", "model_info": {}}, "Every Eval Ever"),
-    ],
-)
-def test_files_of_other_tools_are_named(content: Any, tool: str, tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(json.dumps(content))
-    with pytest.raises(ResultsError, match=f"a.json is a file of {tool}, .*; export a CSV file"):
-        pb.analyze(tmp_path / "a.json")
-
-
 def make_tree(root: Path) -> None:
     for model, task, scores in (("bert", "x", [0.5, 0.7]), ("bert", "y", [0.4, 0.6]), ("gpt2", "x", [0.3, 0.2])):
         folder = root / "few_shot" / "m100" / "n10" / model / task
@@ -315,14 +299,6 @@ def test_measures_that_do_not_name_their_arm_are_refused_in_rows_with_several_ar
     assert (table["majority"] == 0.3).all()  # a value of the draw, not of one arm
 
 
-def test_copies_of_all_rows_are_no_draws() -> None:
-    table = pd.DataFrame({"task": "a", "extra": [0.5, 0.6, 0.55, 0.7], "test": [0.52, 0.6, 0.57, 0.7]})
-    with pytest.raises(ResultsError, match="each row occurs at least 2 times, .*; delete the copies, or add"):
-        tidy(pd.concat([table, table]), "copies")
-    numbered = pd.concat([table, table]).assign(subsample=range(8))
-    assert len(tidy(numbered, "draws")) == 16
-
-
 @pytest.mark.parametrize("empty", ["", "-", "NA"])
 def test_empty_scores_are_missing_trials_on_request(empty: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(
@@ -347,6 +323,8 @@ def test_files_of_tasks_are_one_table(tmp_path: Path) -> None:
     both = pd.concat([frame.assign(task="ag"), frame.assign(task="imdb")])
     assert pb.analyze([str(path) for path in paths]).verdicts == pb.analyze(both).verdicts
     assert "1 method on 2 tasks, 16 trials" in run_command("analyze", *map(str, paths)).stdout
+    assert load_results(paths[1])["task"].unique().tolist() == ["imdb"]
+    assert tidy(frame, "here")["task"].unique().tolist() == ["task"]
 
 
 def test_an_object_of_rows_by_their_keys_is_a_table(tmp_path: Path) -> None:

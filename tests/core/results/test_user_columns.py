@@ -19,8 +19,9 @@ import peekbench as pb
 from peekbench.cli.app import app
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
+from peekbench.records.verdicts import POINTS
 from peekbench.results import pair_arms, tidy
-from peekbench.results.columns import USER_COLUMNS
+from peekbench.results.columns import USER_COLUMNS, score_units
 from peekbench.results.tidying import tidy_table
 from peekbench.results.user_columns import normalize
 
@@ -131,14 +132,9 @@ def test_unknown_columns_are_refused(column: str) -> None:
     pd.testing.assert_frame_equal(tidy(table, "here", ignore=[column]), EXPECTED)
 
 
-def test_each_column_to_ignore_is_named_by_itself() -> None:
-    with pytest.raises(ResultsError, match="--ignore notes,host: .*: --ignore notes --ignore host$"):
-        tidy(LONG.assign(notes="", host=""), "here", ignore=["notes,host"])
-
-
 def test_rows_of_arms_without_numbers_are_refused() -> None:
     table = LONG.drop(columns="subsample")
-    with pytest.raises(ResultsError, match=r"2 rows have the same method, .* \(rows 1, 5 ...\)(?s:.*)COLUMN=subs"):
+    with pytest.raises(ResultsError, match=r"2 rows have the same method, .* (?s:.*)COLUMN=subs"):
         tidy(table, "here")
     single = tidy(table[:4], "here")  # one row for each arm of a method
     assert single["subsample"].tolist() == [0] * 4
@@ -244,7 +240,7 @@ def test_arms_with_names_of_their_own_are_renamed(requested: dict[str, str]) -> 
         ({}, "in place of each ARM:\n  --map independent=ARM --map transductive=ARM"),
         ({"condition": "arm"}, "row 1, column 'condition': independent is not an arm"),
         ({"none": "base"}, "'condition', has no such value, but independent, transductive"),
-        ({"none": "bse"}, "--map none=bse: no such column of the results table; did you mean base?"),
+        ({"none": "bse"}, "--map none=bse: no such column of the results table; did you mean 'base'?"),
         ({"condition": "arm", "nothing": "subsample"}, "--map nothing=subsample: t has no column 'nothing'"),
     ],
 )
@@ -254,11 +250,45 @@ def test_messages_name_unknown_arms_and_the_remedy(columns: dict[str, str], mess
         tidy(own, "t", columns=columns)
 
 
+ONE_TASK = pd.DataFrame({"seed": range(3), "base_acc": 0.6, "extra_acc": [0.7, 0.72, 0.71], "test_acc": 0.73})
+PER_TEXT = pd.DataFrame({"id": [1, 1, 2, 2], "arm": ["extra", "test"] * 2, "correct": [0, 1, 1, 1]})
+FOLDS = ONE_TASK.assign(fold=0)
+
+
+@pytest.mark.parametrize(
+    ("table", "command"),
+    [
+        (ONE_TASK.rename(columns={"test_acc": "tset_acc"}), "--map tset_acc=test"),
+        (ONE_TASK.assign(extra_acc=[70, 72, 71], test_acc=73, base_acc=60, host="a"), "--ignore host --percent"),
+        (ONE_TASK.assign(suite=["a", "a", "b"], host="a", note=["x", "y", "z"]),
+         "--map suite=task --ignore host --ignore note"),
+        (PER_TEXT, "--map id=text"),
+        (PER_TEXT.assign(seed=[0, 0, 1, 1], note=""), "--map id=text --ignore note"),
+        (FOLDS, "--map seed=subsample --map fold=subsample"),
+    ],
+)  # fmt: skip
+def test_one_command_solves_all_known_problems(table: pd.DataFrame, command: str) -> None:
+    with pytest.raises(ResultsError) as caught:
+        tidy(table, "here")
+    assert caught.value.arguments == command.split()
+    assert len(tidy_table(table, "here", caught.value.added).results)
+
+
+def test_scores_that_are_called_accuracies_are_in_points() -> None:
+    assert score_units(tidy(ONE_TASK, "here")) is POINTS
+    assert score_units(tidy(ONE_TASK.rename(columns=lambda name: name.removesuffix("_acc")), "here")) is not POINTS
+
+
+def test_a_mapping_that_cannot_be_used_is_to_be_removed() -> None:
+    with pytest.raises(ResultsError, match="--map seed=fit: here: 'seed' is of single texts, .*; remove the option$"):
+        tidy(ONE_TASK, "here", columns={"seed": "fit"})
+
+
 def test_an_arm_is_never_another_arm() -> None:
     base = WIDE.rename(columns={"extra": "base"})
     with pytest.raises(ResultsError, match="no column 'extra'.* Scores of extra can only come from fits in this arm"):
         tidy(base, "here")
-    with pytest.raises(ResultsError, match=r"no column 'extra'.* did you mean 'extr'(?s:.*)--map extr=extra$"):
+    with pytest.raises(ResultsError, match=r"no column 'extra'.* did you mean 'extr'(?s:.*)--map extr=extra"):
         tidy(base.assign(extr=0.5, seed=0, fold=0), "here")
     for table, mapping in ((base, {"base": "extra"}), (LONG.replace({"extra": "base"}), {"base": "extra"})):
         with pytest.raises(ResultsError, match="--map base=extra: .* base has no unlabeled text"):
