@@ -47,6 +47,7 @@ MAX_NAMED = 3  # methods in an answer
 NEXT = "What next?"
 ADD = {"run": "add {number} to each num_subsamples", "table": "add them to the table"}
 """How to add subsamples."""
+LIKELY = 0.8  # probability of a verdict from which subsamples are advised
 NOISY = 0.25  # share of texts on which extra and test disagree that makes a method noisy
 
 
@@ -91,43 +92,43 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
 def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
     """Return the number of subsamples that settles all open verdicts, or what to do if there is none."""
     names, extension = name_methods(list(needed)), report.extension
-    merged = merge_settling(map(find_settling, needed.values()))
     if extension.of == "runs":
         return Answer(NEXT, "Extend the runs", "The report of each run states by how many subsamples.")
-    if merged is not None and merged.advice is not None:
-        return Answer(NEXT, "Add subsamples", *_extend(report, merged.advice, needed))
-    if merged is not None:
-        return Answer(NEXT, "Report the interval", f"{names}: {_give_up(merged, list(needed.values()))}.")
+    if advice := merge_advice(map(find_settling, needed.values())):
+        return Answer(NEXT, "Add subsamples", *_extend(report, advice, needed))
+    if any(map(find_settling, needed.values())):
+        return Answer(NEXT, "Report the interval", f"{names}: {_give_up(list(needed.values()))}.")
     text = f"They measure the noise, which is unknown: {_state_how(extension, 20)}"
     return Answer(NEXT, "At least 20 more subsamples per task", *_then_run(text, report))
 
 
-def _give_up(needed: Settling, verdicts: Sequence[Verdict]) -> str:
-    """Return a clause that verdicts cannot be settled, with what binds them and what is known instead."""
-    unit, how = verdicts[0].unit, f"{needed.maximum:,} more subsamples per task"
-    if needed.limit is not None:
-        how = f"all {needed.limit.num_rows:,} {verdicts[0].rows} of {needed.limit.task} in {MAX_USES} test sets each"
-    text = "this cannot be settled with these data"
-    widths = [verdict.estimate.high - verdict.estimate.low for verdict in verdicts]
-    if needed.half_width is not None and needed.half_width >= max(widths) / 2:
-        text += ": a further extension would not narrow the interval"
-    elif needed.half_width is not None:
-        text += f": with {how}, the interval would be about ±{format_size(needed.half_width, unit)}"
-    noisy = {verdict.method: share for verdict in verdicts if (share := _find_noise(verdict)) >= NOISY}
-    if noisy:
-        text += (
-            f", because extra and test disagree on {max(noisy.values()):.0%} of the {verdicts[0].rows} "
-            f"(fits of {name_methods(list(noisy))} that average several seeds may agree more)"
-        )
-    limits = [abs(limit) for verdict in verdicts for limit in verdict.estimate.limits if limit is not None]
-    if limits:
-        text += f"; report that a bias beyond ±{format_size(max(limits), unit)} is excluded"
+def _give_up(verdicts: Sequence[Verdict]) -> str:
+    """Return clauses on what more subsamples would do for verdicts that they hardly settle, and what is known."""
+    settlings = [(settling, verdict) for verdict in verdicts if (settling := find_settling(verdict)) is not None]
+    needed, widest = max(settlings, key=lambda pair: pair[0].half_width or 0.0)
+    unit, rows, of_widest, text = widest.unit, widest.rows, "", ""
+    if len(verdicts) > 1:
+        of_widest = f" of {widest.method}"
+    if needed.maximum:
+        text = f"{needed.maximum:,} more subsamples per task settle this with less than {LIKELY:.0%} probability"
+        if needed.half_width is not None:
+            text += f" (the interval{of_widest} would be about ±{format_size(needed.half_width, unit)})"
+        text += "; "
+    if (bound := needed.limit) is None:
+        text += "larger test sets or other tasks have less noise"
+    else:
+        text += f"once each of the {bound.num_rows:,} {rows} of {bound.task} was tested {MAX_USES} times, more "
+        text += f"subsamples narrow the interval for these {rows} only (for others, add {rows} or use other tasks)"
+    shares = {verdict.method: getattr(verdict.evidence, "disagreement", None) or 0.0 for verdict in verdicts}
+    if noisy := [name for name, share in shares.items() if share >= NOISY]:
+        text += f"; extra and test disagree on {max(shares.values()):.0%} of the {rows} "
+        text += f"(fits of {name_methods(noisy)} that average several seeds may agree more)"
+    limits = [(max(-verdict.estimate.low, verdict.estimate.high), verdict.method) for verdict in verdicts]
+    widest_first = sorted(((limit, name) for limit, name in limits if limit > 0), reverse=True)
+    listed = [f"{of_widest and f'of {name} '}beyond ±{format_size(limit, unit)}" for limit, name in widest_first[:2]]
+    if listed:
+        text += f"; report that a bias {join_words(listed)} is excluded"
     return text
-
-
-def _find_noise(verdict: Verdict) -> float:
-    """Return the share of texts on which extra and test disagree; 0 if it is unknown."""
-    return getattr(verdict.evidence, "disagreement", None) or 0.0
 
 
 def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tuple[str, str]:
@@ -186,9 +187,11 @@ def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
     elif evidence.is_extended:
         p_value = format_cell(evidence.p_zero, "p_value")
         reason = f"the interval is extended to 0, because a second test does not exclude it (p = {p_value}); "
-    if evidence.settling is None:
+    if (settling := evidence.settling) is None:
         return f"{reason}the noise is unknown; draw at least 20 more subsamples per task to measure it"
-    return f"{reason}{_advise(evidence.settling, verdict)}"
+    if (advice := settling.advice) is None:
+        return f"{reason}{_give_up([verdict])}"
+    return f"{reason}{advice.subsamples:,} more subsamples per task settle this {_state_chance(advice)}"
 
 
 def find_settling(verdict: Verdict) -> Settling | None:
@@ -196,21 +199,19 @@ def find_settling(verdict: Verdict) -> Settling | None:
     return getattr(verdict.evidence, "settling", None)
 
 
-def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
-    """Merge the advice on several verdicts, or return the least precise one that nothing settles; None if unknown.
+def merge_advice(needed: Iterable[Settling | None]) -> Advice | None:
+    """Merge the advice on several verdicts; None if there is none.
 
     Examples
     --------
-    >>> merge_settling([Settling(Advice(40, 0.8)), Settling(Advice(60, 0.82)), None]).advice
+    >>> merge_advice([Settling(Advice(40, 0.8)), Settling(Advice(60, 0.82)), None])
     Advice(subsamples=60, probability=0.8)
     """
-    known = [settling for settling in needed if settling]
-    if not known:
+    advice = [settling.advice for settling in needed if settling and settling.advice]
+    if not advice:
         return None
-    if advice := [settling.advice for settling in known if settling.advice]:
-        probabilities = (each.probability for each in advice if each.probability is not None)
-        return Settling(Advice(max(each.subsamples for each in advice), min(probabilities, default=None)))
-    return max(known, key=lambda settling: settling.half_width or 0.0)
+    probabilities = (each.probability for each in advice if each.probability is not None)
+    return Advice(max(each.subsamples for each in advice), min(probabilities, default=None))
 
 
 def _state_chance(advice: Advice) -> str:
@@ -218,10 +219,3 @@ def _state_chance(advice: Advice) -> str:
     if advice.probability is None:
         return "if no further trial has a bias either"
     return f"with {advice.probability:.0%} probability, given these results"
-
-
-def _advise(needed: Settling, verdict: Verdict) -> str:
-    """Return a clause on what settles a verdict."""
-    if (advice := needed.advice) is not None:
-        return f"{advice.subsamples:,} more subsamples per task settle this {_state_chance(advice)}"
-    return _give_up(needed, [verdict])
