@@ -123,7 +123,7 @@ def test_advised_subsamples_settle_with_the_stated_probability(mean: float) -> N
 def test_advice_is_given_only_where_noise_is_known_and_suffices() -> None:
     assert settle(Bias([[0.1, -0.1], [0.2]], Region(0.005)), 0.05) is None
     assert settle(Bias([[0.1, 0.1], [0.2, 0.2]], Region(0.005)), 0.05) is None
-    out_of_reach = settle(Bias([[0.9, -0.9, 0.9, -0.9]], Region(0.005)), 0.05)
+    out_of_reach = settle(Bias([[0.9, -0.9] * 3], Region(0.005)), 0.05)
     assert out_of_reach is not None
     assert out_of_reach.advice is None and out_of_reach.half_width is not None
     without_region = settle(Bias([[0.1, -0.1, 0.3]], Region(0.0)), 0.05)
