@@ -15,15 +15,14 @@ from peekbench.formatting import SHARED_DRAWS
 from peekbench.records import FloatArray, Key, ScoreUnits
 from peekbench.results import (
     are_accuracies,
-    check_region,
     configurations,
     default_region,
     label_configuration,
     plain_cell,
-    resolve_score,
     score_units,
 )
 from peekbench_bayes.options import Effect, Meta, OfScore
+from peekbench_stats import check_region, resolve_score
 
 ARMS = {"bias": ("extra", "test"), "boost": ("base", "extra")}
 """Control and treatment arm of each effect."""

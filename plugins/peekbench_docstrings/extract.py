@@ -87,10 +87,13 @@ def _drop_similar(rows: list[tuple[str, int]]) -> tuple[list[tuple[str, int]], i
     """Return the first row of each group of similar texts, unless their classes differ, and count both cases."""
     import numpy as np  # noqa: PLC0415 - tasks load without numpy unless near duplicates are dropped
 
-    from peekbench.data import group_duplicates, keep_first  # noqa: PLC0415 - they import numpy
+    from peekbench.data import group_duplicates  # noqa: PLC0415 - it imports numpy
 
     groups = group_duplicates([text for text, _ in rows], "near")
-    is_kept = keep_first(groups, np.array([label for _, label in rows]))
+    labels = np.array([label for _, label in rows])
+    is_mixed = np.zeros(len(groups), dtype=bool)
+    is_mixed[groups[labels != labels[groups]]] = True
+    is_kept = (groups == np.arange(len(groups))) & ~is_mixed
     kept = [row for row, keep in zip(rows, is_kept.tolist(), strict=True) if keep]
     num_conflicting = int((~is_kept[groups]).sum())
     return kept, len(rows) - len(kept) - num_conflicting, num_conflicting

@@ -15,9 +15,10 @@ from peekbench import Estimate
 from peekbench.errors import SpecError
 from peekbench.records import POINTS, Decision, Looks, LooksTaken, ScoreUnits, Verdict
 from peekbench.records.verdicts import ControlOutcome
-from peekbench.results import Configuration, check_region, decide, default_region
+from peekbench.results import Configuration, decide, default_region
 from peekbench_stats import (
     NominalAlpha,
+    check_region,
     fixed_design,
     level_after,
     level_at,

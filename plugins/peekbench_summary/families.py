@@ -12,8 +12,9 @@ import numpy as np
 
 from peekbench import Estimate, Verdict
 from peekbench.records import POINTS, Family, FixedTexts, Looks, OtherTasks, Predictions, TrialEvidence, Unit
-from peekbench.results import Configuration, Configurations, decide, find_families
+from peekbench.results import Configuration, Configurations, decide
 from peekbench_stats import (
+    find_families,
     hierarchical_rejections,
     procedure_p_value,
     sign_flip_test,

@@ -9,8 +9,8 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table
 from peekbench.records import Cell, Predictions
-from peekbench.results import Configuration, check_region, configurations, decide
-from peekbench_stats import CrossedMean, cross_interval, cross_texts
+from peekbench.results import Configuration, configurations, decide
+from peekbench_stats import CrossedMean, check_region, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
 from peekbench_summary.estimates import format_chosen, shared_averages
 from peekbench_summary.text_noise import read_answers

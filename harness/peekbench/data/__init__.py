@@ -1,6 +1,6 @@
 """Loads, checks, samples and describes the rows of tasks.
 
-Data source plugins use `group_duplicates`, `keep_first` and `hash_rows`.
+Data source plugins use `group_duplicates` and `hash_rows`.
 """
 
 from peekbench.lazy import attach_stub

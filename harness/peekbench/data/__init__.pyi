@@ -1,4 +1,3 @@
 from .loading import hash_rows as hash_rows
 from .loading import load_dataset as load_dataset
 from .texts import group_duplicates as group_duplicates
-from .texts import keep_first as keep_first

@@ -136,29 +136,3 @@ def _signatures(texts: Sequence[str]) -> Iterator[NDArray[np.uint64]]:
 def _shingles(normalized: str) -> set[str]:
     """Return all substrings of five characters."""
     return {normalized[start : start + SHINGLE_LENGTH] for start in range(max(1, len(normalized) - SHINGLE_LENGTH + 1))}
-
-
-def keep_first(groups: IntArray, labels: IntArray) -> NDArray[np.bool_]:
-    """Select rows such that no two are duplicates.
-
-    Parameters
-    ----------
-    groups
-        Result of `group_duplicates`, shape (n,).
-    labels
-        Labels of the rows, shape (n,).
-
-    Returns
-    -------
-    numpy.ndarray
-        Booleans of shape (n,): true for the first row of each group, unless the labels of the group differ.
-
-    Examples
-    --------
-    >>> keep_first(np.array([0, 0, 2, 2, 4]), np.array([1, 1, 0, 1, 0])).tolist()
-    [True, False, False, False, True]
-    """
-    agrees = np.ones(len(groups), dtype=bool)
-    np.logical_and.at(agrees, groups, labels == labels[groups])
-    is_kept: NDArray[np.bool_] = (groups == np.arange(len(groups))) & agrees
-    return is_kept

@@ -18,10 +18,7 @@ from .paired_effects import paired_scores as paired_scores
 from .paired_effects import plain_cell as plain_cell
 from .read import load_results as load_results
 from .recorded_looks import read_looks as read_looks
-from .region import check_region as check_region
 from .region import decide as decide
 from .region import default_region as default_region
-from .region import find_families as find_families
-from .region import resolve_score as resolve_score
 from .region import select_score as select_score
 from .tidying import tidy as tidy

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from peekbench.data.texts import Likeness, group_duplicates, keep_first
+from peekbench.data.texts import Likeness, group_duplicates
 
 WORDS = [f"{a}{b}" for a in ("bor", "tel", "vin", "sa", "kup", "dre") for b in ("an", "ost", "ek", "ila", "uf")]
 
@@ -64,9 +64,3 @@ def test_near_prompts_have_equal_numbers_and_references() -> None:
 def test_many_copies_of_one_text_are_grouped_quickly() -> None:
     groups = group_duplicates(["The same text, again and again."] * 50_000, "near")
     assert not groups.any()
-
-
-def test_the_first_row_of_a_group_is_kept_unless_its_labels_differ() -> None:
-    groups = np.array([0, 1, 0, 3, 1, 0, 6])
-    labels = np.array([5, 5, 5, 4, 6, 5, 4])
-    assert keep_first(groups, labels).tolist() == [True, False, False, True, False, False, True]

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 
 from peekbench.errors import ResultsError, SpecError
-from peekbench.results import resolve_score, tidy
+from peekbench.results import tidy
 from peekbench.results.analyze import run_analysis
 from peekbench.spec.components import AnalysisSpec, make_component
+from peekbench_stats import resolve_score
 
 ARMS = ("extra", "test")
 
