@@ -195,6 +195,17 @@ def test_references(reference: Any, one: Any, other: Any, sameness: Sameness, tm
     assert any(exact(str(other), text) for text in references) == (sameness != "different")
 
 
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_answers_that_count_classes_from_another_number_are_refused(shift: int) -> None:
+    table = table_of(0, 0)
+    table["label"] = table["text"] % 3
+    table["answer"] = (table["label"] + (table["subsample"] == 1)) % 3
+    right = (table["answer"] == table["label"]).groupby(table["arm"]).mean().to_dict()
+    with pytest.raises(pb.PeekbenchError, match="is none of the labels, which are 0 to 2, but answers are"):
+        tidy(table.assign(answer=table["answer"] + shift), "answers")
+    assert tidy(table, "answers").groupby("arm")["score"].mean().to_dict() == pytest.approx(right)
+
+
 def test_tasks_of_logs_that_are_alike_are_refused(tmp_path: Path) -> None:
     logs = []
     for arm, task in (("extra", "news"), ("test", "News")):

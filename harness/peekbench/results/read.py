@@ -54,6 +54,13 @@ LOGS = {
     "inspect": re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"|PK\x03\x04'),
 }
 """Beginnings of the logs that `peekbench import` reads, by tool."""
+OTHER_TOOLS = {
+    "lighteval": re.compile(rb'\s*\{\s*"config_general"\s*:'),
+    "MTEB": re.compile(rb'\s*\{\s*"dataset_revision"\s*:'),
+    "HELM": re.compile(rb'\s*\[\s*\{\s*"(instance_id"|name"\s*:\s*\{\s*"name")'),
+    "Every Eval Ever": re.compile(rb'\s*\{\s*"schema_version"\s*:.*"(evaluation|sample)_id"', re.DOTALL),
+}
+"""Beginnings of files of tools that peekbench does not read."""
 LOG_SUFFIXES = (".json", ".jsonl", ".eval")
 HEAD = 10_000  # bytes in which a log is recognized
 
@@ -274,12 +281,17 @@ def find_tool(path: Path) -> str | None:
         return None
     with path.open("rb") as file:
         head = file.read(HEAD)
-    return next((name for name, beginning in LOGS.items() if beginning.match(head)), None)
+    return next((name for name, beginning in (LOGS | OTHER_TOOLS).items() if beginning.match(head)), None)
 
 
 def _refuse_log(path: Path) -> None:
     """Refuse a log of another tool, with the command that reads the logs of all arms."""
     tool = find_tool(path)
+    if tool in OTHER_TOOLS:
+        raise ResultsError(
+            f"{path} is a file of {tool}, not a table of scores; export a CSV file with a row for each text or trial "
+            "and the columns task, arm (extra or test), text or subsample, and score"
+        )
     if tool is not None:
         raise ResultsError(
             f"{path} is a log of {tool}, not a table of scores; import those of all arms:\n"

@@ -159,6 +159,7 @@ def grade_answers(reader: CellReader) -> None:
     if (sameness == "different").all() and set(map(normalize, answers)).isdisjoint(map(normalize, labels.unique())):
         problem = f"is none of the labels, and neither is any other answer; write answers as {short(label)!r} does"
         raise reader.error(0, answer, problem)
+    _refuse_shifted(reader, answer, answers, labels)
     reader.grade(answer, sameness)
 
 
@@ -166,6 +167,21 @@ def _compare(answers: pd.Series[str], labels: pd.Series[str]) -> pd.Series[str]:
     """Return whether the answer and the label of each row are equal, alike or different."""
     pairs = pd.Series(list(zip(answers, labels, strict=True)), index=answers.index)
     return pairs.map({pair: compare(*pair) for pair in set(pairs)})
+
+
+def _refuse_shifted(reader: CellReader, source: str, answers: pd.Series[str], labels: pd.Series[str]) -> None:
+    """Refuse answers that count classes from another number than the labels, which are consecutive numbers."""
+    if not all(values.str.fullmatch(r"-?[0-9]{1,9}").all() for values in (answers, labels)):
+        return
+    numbers, known = ({*map(int, values.unique())} for values in (answers, labels))
+    lowest, highest = min(known), max(known)
+    is_consecutive = len(known) == highest - lowest + 1 > 1
+    if is_consecutive and not numbers <= known and max(numbers) - min(numbers) <= highest - lowest:
+        problem = (
+            f"is none of the labels, which are {lowest} to {highest}, but answers are {min(numbers)} to "
+            f"{max(numbers)}; number both alike"
+        )
+        reader.require(answers.isin(labels.unique()), source, problem)
 
 
 def average_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:

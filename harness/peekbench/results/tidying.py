@@ -51,6 +51,7 @@ DECIMALS = range(2, 6)
 """Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
 FLOAT_ERROR = 1e-7
 """Largest error of a score in single precision."""
+MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 NAME_FITS = ", or name the fits in a column 'fit' if several fits answer a text"
 
 
@@ -153,6 +154,7 @@ def _tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: s
             rows[GROUP.name] = np.tile(texts.groups, num_arms)
     if subsamples is None:
         scores = rows["score"].to_numpy().reshape(num_arms, len(trials))
+        _refuse_copies(trials, scores, origin)
         subsamples = number_by_content(trials, scores)
     rows["subsample"] = pd.concat([subsamples] * num_arms).array
     num_empty = int(rows["score"].isna().sum())
@@ -242,6 +244,17 @@ def number_by_content(trials: pd.DataFrame, scores: np.ndarray[Any, Any]) -> pd.
     position = ordered.groupby(place, dropna=False, sort=False).cumcount().sort_index()
     ranks = pd.DataFrame({name: rank(trials[name]) for name in CONFIGURATION})
     return (ranks.groupby(list(CONFIGURATION)).ngroup() * (position.max() + 1) + position).astype("Int64")
+
+
+def _refuse_copies(trials: pd.DataFrame, scores: np.ndarray[Any, Any], origin: str) -> None:
+    """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
+    rows = trials.assign(**{f"score {number}": column for number, column in enumerate(scores)})
+    counts = rows.groupby(list(rows.columns), dropna=False).size()
+    if len(counts) >= MIN_COPIED and counts.min() > 1:
+        raise ResultsError(
+            f"{origin}: each row occurs at least {counts.min()} times, and no column numbers the draws; delete the "
+            "copies, or add a column 'subsample' if they are different draws"
+        )
 
 
 def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:

@@ -228,6 +228,19 @@ def test_other_paths_are_refused(name: str, content: bytes | None, message: str,
         load_results(tmp_path / name.partition("/")[0])
 
 
+def test_files_of_other_tools_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"name": {"name": "exact_match"}, "mean": 0.5}]))
+    with pytest.raises(ResultsError, match="a.json is a file of HELM, .*; export a CSV file"):
+        pb.analyze(tmp_path / "a.json")
+
+
+def test_copies_of_all_rows_are_no_draws() -> None:
+    table = pd.DataFrame({"task": "a", "extra": [0.5, 0.6, 0.55, 0.7], "test": [0.52, 0.6, 0.57, 0.7]})
+    with pytest.raises(ResultsError, match="each row occurs at least 2 times, .*; delete the copies, or add"):
+        tidy(pd.concat([table, table]), "copies")
+    assert len(tidy(pd.concat([table, table]).assign(subsample=range(8)), "draws")) == 16
+
+
 def make_tree(root: Path) -> None:
     for model, task, scores in (("bert", "x", [0.5, 0.7]), ("bert", "y", [0.4, 0.6]), ("gpt2", "x", [0.3, 0.2])):
         folder = root / "few_shot" / "m100" / "n10" / model / task
