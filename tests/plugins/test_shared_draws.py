@@ -116,9 +116,9 @@ def describe(*arguments: str) -> str:
 
 def test_reports_name_the_unit_and_the_option() -> None:
     make_table(0.5).to_csv("scores.csv", index=False)
-    text = describe("scores.csv")
-    assert "the 20 subsamples, each averaged over tasks, are independent samples" in text
+    text = describe("scores.csv", "--full")
+    assert "the 20 subsamples (draws of rows, or seeds), each averaged over tasks, are independent samples" in text
     assert "--independent-tasks (in Python, independent_tasks=True)" in text
-    alone = describe("scores.csv", "--independent-tasks")
+    alone = describe("scores.csv", "--full", "--independent-tasks")
     assert "the 100 pairs of scores" in alone and "taken as one draw" not in alone
     assert "taken as one draw" in find_table(run_analysis("summary", tidied(make_table(0.5))), "Leaderboard").note

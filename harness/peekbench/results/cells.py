@@ -247,8 +247,9 @@ class CellReader:
         added = None
         if column in PERCENTAGES and values.max() <= 100 and not values.between(0, 1, inclusive="right").any():
             added = TableOptions(percent=True)
-        problem = f"is above the maximum of {high:g}; "
-        self.require(values.isna() | (values <= high), source, problem, *remedy, added=added)
+        self.require(
+            values.isna() | (values <= high), source, f"is above the maximum of {high:g}; ", *remedy, added=added
+        )
         return values
 
     def _fractions(self, values: pd.Series[float], source: str, *, is_bounded: bool) -> pd.Series[float]:
@@ -298,8 +299,8 @@ class CellReader:
         """Return the keys of a column of texts, empty where it is missing; the default if there is none."""
         source = self.roles.source(column)
         if source is None:
-            default = (TEXT_DEFAULTS | {"task": self.task, "arm": "base"}).get(column, "")
-            return pd.Series(default, index=self.table.index, dtype="str")
+            defaults = TEXT_DEFAULTS | {"task": self.task, "arm": "base"}
+            return pd.Series(defaults.get(column, ""), index=self.table.index, dtype="str")
         cells = self.table[source]
         if cells.dtype == "object":
             self.require(cells.map(_is_plain), source, "is not a name; write a text or a number")

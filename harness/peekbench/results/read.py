@@ -288,10 +288,8 @@ def _refuse_log(path: Path) -> None:
     """Refuse a log of another tool, with the command that reads the logs of all arms."""
     tool = find_tool(path)
     if tool in OTHER_TOOLS:
-        raise ResultsError(
-            f"{path} is a file of {tool}, not a table of scores; export a CSV file with a row for each text or trial "
-            "and the columns task, arm (extra or test), text or subsample, and score"
-        )
+        columns = "task, arm (extra or test), text or subsample, and score"
+        raise ResultsError(f"{path} is a file of {tool}, not a table; export a CSV file with the columns {columns}")
     if tool is not None:
         raise ResultsError(
             f"{path} is a log of {tool}, not a table of scores; import those of all arms:\n"
@@ -353,6 +351,8 @@ def read_tree(root: Path) -> pd.DataFrame:
         }  # fmt: skip
         tables.append(table.assign(**known))
     if not tables:
+        for file in sorted(filter(Path.is_file, root.rglob("*"))):
+            _refuse_log(file)
         raise ResultsError(
             f"{root}: contains no {STUDY_FILE}; choose a folder that contains mM/nN/MODEL/TASK/{STUDY_FILE}"
         )

@@ -177,11 +177,10 @@ def _refuse_shifted(reader: CellReader, source: str, answers: pd.Series[str], la
     lowest, highest = min(known), max(known)
     is_consecutive = len(known) == highest - lowest + 1 > 1
     if is_consecutive and not numbers <= known and max(numbers) - min(numbers) <= highest - lowest:
-        problem = (
-            f"is none of the labels, which are {lowest} to {highest}, but answers are {min(numbers)} to "
-            f"{max(numbers)}; number both alike"
-        )
-        reader.require(answers.isin(labels.unique()), source, problem)
+        reader.require(
+            answers.isin(labels.unique()), source, f"is none of the labels, which are {lowest} to {highest}, but ",
+            f"answers are {min(numbers)} to {max(numbers)}; number both alike",
+        )  # fmt: skip
 
 
 def average_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:

@@ -177,11 +177,10 @@ class ExperimentSpec(SpecModel):
         for position, component in enumerate(components):
             name = component.name
             taken = seen.get(normalize(name))
-            if taken == name:
-                text = f"{name!r} is taken, also by groups such as docstrings.all; give each entry its own `name`"
-                raise problem(text, position, "name")
             if taken is not None:
                 text = f"{name!r} differs from {taken!r} only by {DIFFERENCES}; give names that differ more"
+                if taken == name:
+                    text = f"{name!r} is taken, also by groups such as docstrings.all; give each entry its own `name`"
                 raise problem(text, position, "name")
             seen[normalize(name)] = name
         return components
