@@ -49,16 +49,12 @@ def write_page(atlas: Atlas, official: Official, page: Path) -> None:
     natural, replication, crossed, swapped = (
         compare(chosen, atlas.sections[name]) for name in ("natural", "replication", "cross-fitting", "membership")
     )
-    runs = [*atlas.runs.values(), *official.runs.values()]
     values = {
         "atlas": atlas, "sections": atlas.sections, "main": main, "all": judged, "chosen": chosen, "pairs": pairs,
         "official": facts, "biased_tasks": biased_tasks,
         "equivalent": [bias for bias in pairs(chosen) if bias.decision == "equivalent"],
         "largest_average": max(chosen, key=lambda method: abs(method.bias.mean)),
-        "stress": [method for method in judged if method not in chosen],
-        "opposite": [method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
         "percent": percent, "words": atlas.sections["words"].of_state("judged"),
-        "hours": f"{sum(run.seconds for run in runs) / 3600:.1f}",
         "methods": methods_table, "controls": describe_controls,
         "language_models": find_language_models(atlas.sections),
         "language_models_table": language_models_table,
@@ -68,7 +64,7 @@ def write_page(atlas: Atlas, official: Official, page: Path) -> None:
         ),
         "refined": describe_refined(crossed, atlas.sections["more folds"]),
         "excluded": describe_excluded,
-        "names": names, "effect": effect_text, "points": points,
+        "effect": effect_text, "points": points,
         "draw_official": lambda: draw_picture(
             draw_official(facts.biases()), figures / "official.svg", "The numbers are in official.json."
         ),
@@ -262,7 +258,7 @@ def describe_controls(sections: Mapping[str, Section]) -> str:
         control for name, section in sections.items() if name not in RULES for control in section.of_state("control")
     ]
     outcomes = ", ".join(sorted({control.bias.decision or "too few subsamples" for control in controls}))
-    return f"Controls of these specs: {outcomes}."
+    return f"Controls: {outcomes}."
 
 
 def describe_excluded(sections: Iterable[Section]) -> str:
