@@ -318,8 +318,8 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Mapping[str, Role], ori
             added, remedy = TableOptions({names[0]: str(roles[names[0]])}, names[1:]), "ignore all but one"
             if role == SUBSAMPLE:
                 added = TableOptions({name: "subsample" for name in names if name not in mapped})
-                remedy = "if rows that share one are not independent, such as the seeds of a fold, average their scores "
-                remedy += "first; otherwise, join the columns"
+                remedy = "average scores whose rows are not independent, such as those of the seeds of a fold, and "
+                remedy += "otherwise join the columns"
             raise ResultsError(
                 f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}", added=added
             )
