@@ -43,12 +43,7 @@ from peekbench.results.analyze import analyze as analyze_scores
 from peekbench.store.files import RUNS
 
 FormatOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="Format to write, such as html; repeatable.",
-    ),
+    list[str] | None, typer.Option("--format", metavar="FORMAT", help="Format to write, such as html; repeatable.")
 ]
 
 
@@ -58,10 +53,7 @@ class Printer:
 
     full: Annotated[bool, typer.Option("--full", help="Print the whole report instead of one screen.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False
-    json: Annotated[
-        bool,
-        typer.Option("--json", help="Print report.json; everything else goes to stderr."),
-    ] = False
+    json: Annotated[bool, typer.Option("--json", help="Print report.json; everything else goes to stderr.")] = False
 
     def start(self) -> None:
         """Check the options, and leave the standard output to reports: what plugins print goes to the standard error.
@@ -208,8 +200,7 @@ def apply_gate(gate: frozenset[str], report: Report) -> None:
 
 
 FilesOption = Annotated[
-    Path | None,
-    typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
+    Path | None, typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME.")
 ]
 
 
@@ -260,10 +251,7 @@ def analyze(
 
 @take_records
 def report(
-    run_: RunArgument,
-    printer: Printer,
-    options: ReportOptions,
-    reports: ReportsOption = Path("reports"),
+    run_: RunArgument, printer: Printer, options: ReportOptions, reports: ReportsOption = Path("reports")
 ) -> None:
     """Write the report of a run again, from its store.
 
@@ -277,8 +265,7 @@ def report(
 @take_records
 def compare(
     runs: Annotated[
-        list[str],
-        typer.Argument(metavar="RUN...", help="Names, specs or stores of runs, or tables of scores."),
+        list[str], typer.Argument(metavar="RUN...", help="Names, specs or stores of runs, or tables of scores.")
     ],
     table: TableFlags,
     printer: Printer,

@@ -169,24 +169,17 @@ def take_records(function: Callable[..., None]) -> Callable[..., None]:
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name, spec or store of a run.")]
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="YAML spec of an experiment.")]
-StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="FILE", help="Store. Default: runs/NAME.sqlite."),
-]
+StoreOption = Annotated[Path | None, typer.Option("--store", metavar="FILE", help="Store. Default: runs/NAME.sqlite.")]
 ReportsOption = Annotated[Path, typer.Option("--reports", metavar="FOLDER", help="Folder for reports.")]
 WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, help="Override the executor's option `workers`."),
+    int | None, typer.Option("--workers", min=1, help="Override the executor's option `workers`.")
 ]
 KeepGoingOption = Annotated[
     bool, typer.Option("--keep-going", help="Do not stop a method whose first ten trials fail.")
 ]
 ChangedCodeOption = Annotated[
     bool,
-    typer.Option(
-        "--allow-changed-code",
-        help="Resume although the code of a method changed; the report warns of it.",
-    ),
+    typer.Option("--allow-changed-code", help="Resume although the code of a method changed; the report warns of it."),
 ]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Delete the stored trials first.")]
 IncompleteOption = Annotated[
@@ -207,29 +200,17 @@ class TableFlags:
         ),
     ] = None
     ignore: Annotated[
-        list[str] | None,
-        typer.Option(FLAGS["ignore"], metavar="COLUMN", help="Column to ignore; repeatable."),
+        list[str] | None, typer.Option(FLAGS["ignore"], metavar="COLUMN", help="Column to ignore; repeatable.")
     ] = None
     percent: Annotated[bool, typer.Option(FLAGS["percent"], help="Read scores as percentages.")] = False
     independent_tasks: Annotated[
-        bool,
-        typer.Option(
-            FLAGS["independent_tasks"],
-            help="Draws of different tasks are independent.",
-        ),
+        bool, typer.Option(FLAGS["independent_tasks"], help="Draws of different tasks are independent.")
     ] = False
     region: Annotated[
-        float | None,
-        typer.Option(
-            FLAGS["region"],
-            metavar="WIDTH",
-            min=0,
-            help="Largest bias that is negligible.",
-        ),
+        float | None, typer.Option(FLAGS["region"], metavar="WIDTH", min=0, help="Largest bias that is negligible.")
     ] = None
     tasks: Annotated[
-        list[str] | None,
-        typer.Option(FLAGS["tasks"], metavar="TASK", help="Task to read; repeatable. Default: all."),
+        list[str] | None, typer.Option(FLAGS["tasks"], metavar="TASK", help="Task to read; repeatable. Default: all.")
     ] = None
     earlier: Annotated[
         list[int] | None,

@@ -18,13 +18,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry
 from peekbench.plugins.names import Code
 from peekbench.records.data import TableOptions
-from peekbench.records.report import (
-    Analysis,
-    Extension,
-    MethodFacts,
-    Report,
-    RunContent,
-)
+from peekbench.records.report import Analysis, Extension, MethodFacts, Report, RunContent
 from peekbench.records.trials import RowLimit
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.facts import run_facts

@@ -6,13 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from peekbench.data.preflight import MAX_USES
-from peekbench.formatting import (
-    duration,
-    format_cell,
-    format_size,
-    join_words,
-    pluralize,
-)
+from peekbench.formatting import duration, format_cell, format_size, join_words, pluralize
 from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
 from peekbench.report.render.fixed_texts import fixed_texts_of, has_published, name_decision

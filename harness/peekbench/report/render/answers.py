@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from peekbench.formatting import (
-    format_cell,
-    format_quantity,
-    format_size,
-    list_numbers,
-    pluralize,
-    shorten,
-)
+from peekbench.formatting import format_cell, format_quantity, format_size, list_numbers, pluralize, shorten
 from peekbench.records.data import FLAGS
 from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import TrialEvidence, Verdict

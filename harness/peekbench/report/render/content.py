@@ -170,11 +170,7 @@ def lay_out(report: Report) -> Content:
         Part("tables", "Tables", tuple(tables["results"])),
         Part("figures", "Figures", tuple(name_figures(report))),
         Part("methods", "Methods", tuple(tables["methods"])),
-        Part(
-            "failures",
-            f"{pluralize(len(report.failures), 'trial')} failed",
-            tuple(_list_failures(report.failures)),
-        ),
+        Part("failures", f"{pluralize(len(report.failures), 'trial')} failed", tuple(_list_failures(report.failures))),
         Part("data", "Data and overlap", tuple(tables["data"])),
         Part("provenance", "Provenance", tuple(_describe_provenance(report))),
     )

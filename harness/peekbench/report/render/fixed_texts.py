@@ -7,14 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from peekbench.formatting import (
-    format_cell,
-    format_quantity,
-    format_range,
-    format_size,
-    pluralize,
-    points,
-)
+from peekbench.formatting import format_cell, format_quantity, format_range, format_size, pluralize, points
 from peekbench.records.scores import find_score
 from peekbench.records.verdicts import (
     NUMBERS,
@@ -27,10 +20,7 @@ from peekbench.records.verdicts import (
     Verdict,
 )
 
-EXPLAINED = {
-    "inert": " (predictions do not depend on the unlabeled data)",
-    "no signal": " (predictions are at chance)",
-}
+EXPLAINED = {"inert": " (predictions do not depend on the unlabeled data)", "no signal": " (predictions are at chance)"}
 """What decisions mean, after their names."""
 OUTCOMES = {"biased up": "yes", "biased down": "yes", "inconclusive": "undecided", "equivalent": "no"}
 """Whether methods are biased, by the first decision that one of them has; otherwise a bias could not be seen."""

@@ -10,16 +10,7 @@ from peekbench.records.figures import Forest
 from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.report.render.advice import Answer
-from peekbench.report.render.content import (
-    Block,
-    Code,
-    Facts,
-    Findings,
-    Paragraph,
-    Part,
-    lay_out,
-    name_heading,
-)
+from peekbench.report.render.content import Block, Code, Facts, Findings, Paragraph, Part, lay_out, name_heading
 from peekbench.report.render.pictures import UNDRAWN, Picture
 from peekbench.report.render.terminal import forest_as_text
 

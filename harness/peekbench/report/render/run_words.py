@@ -167,10 +167,7 @@ MAIN_PACKAGES = (
 )  # fmt: skip
 
 
-def describe_provenance(
-    spec: ExperimentSpec,
-    sessions: Sequence[Mapping[str, Any]],
-) -> dict[str, str]:
+def describe_provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Describe the last session.
 
     Parameters

@@ -21,15 +21,7 @@ from peekbench.formatting import (
     pluralize,
 )
 from peekbench.records.scores import find_score
-from peekbench.records.verdicts import (
-    NUMBERS,
-    POINTS,
-    LooksTaken,
-    PosteriorEvidence,
-    TrialEvidence,
-    Unit,
-    Verdict,
-)
+from peekbench.records.verdicts import NUMBERS, POINTS, LooksTaken, PosteriorEvidence, TrialEvidence, Unit, Verdict
 from peekbench.report.render.advice import explain_inconclusive
 from peekbench.report.render.fixed_texts import generalize
 

@@ -23,16 +23,7 @@ from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import Unit, Verdict
 from peekbench.report.render.advice import Answer
-from peekbench.report.render.content import (
-    Block,
-    Code,
-    Facts,
-    Finding,
-    Findings,
-    Paragraph,
-    Part,
-    lay_out,
-)
+from peekbench.report.render.content import Block, Code, Facts, Finding, Findings, Paragraph, Part, lay_out
 from peekbench.report.render.pictures import UNDRAWN, Picture, Scale
 
 PICTURE_WIDTH = 110  # characters of a line of a picture of the screen
