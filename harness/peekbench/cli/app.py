@@ -33,6 +33,7 @@ from typer.core import TyperGroup
 from peekbench.cli import output
 from peekbench.cli.output import echo, restore_stdout
 from peekbench.errors import PeekbenchError, RunWarning
+from peekbench.plugins.names import OF_FEW, find_nearest
 from peekbench.standard_streams import protect_streams
 
 COMMANDS = {
@@ -52,6 +53,8 @@ GROUPS = {
     "Write plugins": ("show", "new", "check"),
 }
 """Headings of `--help`, with the commands of peekbench below each, also of those that its libraries add."""
+MEANT = {"list": "show", "ls": "show", "init": "quickstart", "resume": "run", "version": "--version"}
+"""Commands of other programs that are spelled differently here."""
 ADDED = "Added by other packages"
 """Heading of all other commands."""
 
@@ -110,6 +113,12 @@ class _Group(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: Any = _Commands()
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in self.commands:
+            near = MEANT.get(args[0]) or find_nearest(args[0], self.commands, OF_FEW) or "--help"
+            raise PeekbenchError(f"no command {args[0]!r}; try `peekbench {near}`")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         known = set(self.commands)

@@ -187,17 +187,14 @@ def test_missing_trials_are_refused_unless_allowed(tmp_path: Path) -> None:
         (["run", "none.yaml"], "none.yaml: no such file or folder"),
         (["validate", "bad.yaml"], "methods[0].use: no method 'toy.voet'; did you mean toy.vote?"),
         (["validate", "few.yaml"], "task a: 400 rows, but num_train 12 + 2 x num_test 300 = 612 are needed"),
-        (
-            ["validate", "kinds.yaml"],
-            "but task toy.numbers is regression; choose a method for this kind of task",
-        ),
-        (
-            ["report", "none"],
-            "no run of this name, as runs/none.sqlite does not exist; the runs are: none",
-        ),
+        (["validate", "kinds.yaml"], "but task toy.numbers is regression; choose a method for this kind of task"),
+        (["report", "none"], "no run of this name, as runs/none.sqlite does not exist; the runs are: none"),
         (["show", "toy.voet"], "no entry 'toy.voet'; did you mean toy.vote?"),
         (["check", "toy.vote", "--options", "[1]"], "is not a mapping"),
-        (["show", "metods"], "metods"),
+        (["show", "metods"], "did you mean methods?"),
+        (["ls"], "no command 'ls'; try `peekbench show`"),
+        (["analyzes"], "try `peekbench analyze`"),
+        (["xyz"], "try `peekbench --help`"),
     ],
 )
 def test_errors_have_status_2_and_no_traceback(arguments: list[str], message: str, make_raw: Any) -> None:
