@@ -31,7 +31,7 @@ from peekbench.plugins.names import OF_FEW, Code, find_nearest, locate_code
 from peekbench.plugins.registry import check_format
 from peekbench.records import Report
 from peekbench.records.report import Analysis
-from peekbench.records.verdicts import Decision, Verdict
+from peekbench.records.verdicts import Decision
 from peekbench.report import render_text, report_of_comparison, report_of_run, write_report
 from peekbench.report.facts.reports import report_of_table
 from peekbench.report.facts.run_facts import make_command
@@ -181,18 +181,15 @@ def apply_gate(gate: frozenset[str], report: Report) -> None:
     """
     if not gate:
         return
-    leads: dict[str, Verdict] = {}
-    for verdict in report.verdicts:
-        if verdict.effect == "bias":
-            leads.setdefault(verdict.method, verdict)
+    leads = [lead for lead, *_ in report.judged if lead.effect == "bias"]
     if not leads:
         fail(f"--fail-on: {report.name} has no verdict on a bias; use an analysis that reaches verdicts", ERROR)
     decisions = []
-    for method, verdict in leads.items():
-        if verdict.control:
-            decisions.append((method, f"controls {verdict.decision}"))
-        if not verdict.control or report.extension.of == "table":
-            decisions.append((method, decision_of(verdict)))
+    for lead in leads:
+        if lead.control:
+            decisions.append((lead.method, f"controls {lead.decision}"))
+        if not lead.control or report.extension.of == "table":
+            decisions.append((lead.method, decision_of(lead)))
     found = [f"{method} is {each}" for method, each in decisions if gate & {each, each.partition(" ")[0]}]
     if found:
         fail(f"--fail-on: {', '.join(found)}", GATED)

@@ -267,6 +267,14 @@ class Report:
     """Function that reads the run or the table of scores, for formats that write more than a report has; None if the
     report is of neither."""
 
+    @property
+    def judged(self) -> list[list[Verdict]]:
+        """The verdicts on each method and effect, that of the first analysis first."""
+        found: dict[tuple[str, str], list[Verdict]] = {}
+        for verdict in self.verdicts:
+            found.setdefault((verdict.method, verdict.effect), []).append(verdict)
+        return list(found.values())
+
 
 @dataclass(frozen=True, slots=True)
 class RunContent:

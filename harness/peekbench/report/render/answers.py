@@ -32,11 +32,8 @@ def answer(report: Report) -> list[Answer]:
     >>> [(line.question, line.short) for line in answer(report)][1:]
     [('Biased?', 'No'), ('Checked?', 'No controls'), ('Warning', 'Few rows.'), ('What next?', 'Nothing')]
     """
-    leads: dict[tuple[str, str], Verdict] = {}
-    for verdict in report.verdicts:
-        leads.setdefault((verdict.method, verdict.effect), verdict)
-    controls = [lead for lead in leads.values() if lead.control]
-    judged = [lead for lead in leads.values() if not lead.control]
+    controls = [lead for lead, *_ in report.judged if lead.control]
+    judged = [lead for lead, *_ in report.judged if not lead.control]
     if not judged:
         return []
     answers = [Answer("Question", QUESTION), *_publish(judged), _find_bias(report, judged)]

@@ -206,19 +206,16 @@ def name_heading(column: Column) -> str:
 
 def find_findings(report: Report) -> list[Finding]:
     """Make one finding for each method, or for each of its effects: the verdict of the first analysis on it."""
-    by_effect: dict[tuple[str, str], list[Verdict]] = {}
-    for verdict in report.verdicts:
-        by_effect.setdefault((verdict.method, verdict.effect), []).append(verdict)
     methods = {method.name: method for method in report.methods}
     return [
         Finding(
             lead,
-            state_briefly(lead, report.verdicts),
+            state_briefly(lead, others),
             " ".join((capitalize(state(lead)), *(compare(lead, other) for other in others))),
             basis_of(lead),
             methods.get(lead.name),
         )
-        for lead, *others in by_effect.values()
+        for lead, *others in report.judged
     ]
 
 

@@ -152,15 +152,15 @@ def state(verdict: Verdict) -> str:
     return " ".join(filter(None, (text, verdict.note)))
 
 
-def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
+def state_briefly(lead: Verdict, others: Sequence[Verdict] = ()) -> str:
     """Return a verdict as one short sentence, with the scores of base and extra, and other decisions that differ.
 
     Parameters
     ----------
     lead
         Verdict of the first analysis.
-    verdicts
-        Verdicts of all analyses.
+    others
+        Verdicts of other analyses on the same effect.
     """
     if lead.control:
         return OUTCOMES[lead.control, lead.decision]
@@ -171,12 +171,10 @@ def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
         if _name_score(lead) not in text:
             scores = f"{_name_score(lead)}: {scores}"
         text += f" ({scores})"
-    differing = (
-        f"{other.analysis or 'another analysis'}: {other.decision}"
-        for other in verdicts
-        if (other.method, other.effect) == (lead.method, lead.effect) and other.decision != lead.decision
-    )
-    return f"{'; '.join((text, *differing))}. {state_unadjusted(lead)}".strip()
+    for other in others:
+        if other.decision != lead.decision:
+            text += f"; {other.analysis or 'another analysis'}: {other.decision}"
+    return f"{text}. {state_unadjusted(lead)}".strip()
 
 
 def _claim_briefly(verdict: Verdict) -> str:
