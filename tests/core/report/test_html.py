@@ -128,9 +128,7 @@ def test_inline_drawings_contain_only_shapes_and_text(text: str) -> None:
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
 
 
-def test_without_a_renderer_the_page_describes_the_figure_and_gives_the_reason(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_renderer_the_page_describes_the_figure_and_gives_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "peekbench_figures.drawing", raising=False)
     report = drawn("by <task>")

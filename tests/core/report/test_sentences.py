@@ -21,10 +21,7 @@ from peekbench.report import state
 )
 @pytest.mark.parametrize(
     ("evidence", "scope"),
-    [
-        (TrialEvidence(1, 9), "on these texts"),
-        (PosteriorEvidence(1, 9, positive=0.9), "on this task"),
-    ],
+    [(TrialEvidence(1, 9), "on these texts"), (PosteriorEvidence(1, 9, positive=0.9), "on this task")],
 )
 def test_verdicts_of_all_analyses_use_the_same_words(
     decision: Decision, limits: tuple[float, float], text: str, evidence: Evidence, scope: str
