@@ -118,10 +118,13 @@ def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
     ],
 )
 def test_what_settles_open_verdicts_is_one_number_and_one_command(extension: Extension, how: str) -> None:
-    following = ask(UP, UNDECIDED, extension=extension)["What next?"]
+    following = ask(UNDECIDED, extension=extension)["What next?"]
     assert following.short == "Add subsamples"
     assert following.details == f"120 more per task settle tapt with 81% probability, given these results: {how}"
     assert following.command == extension.command
+    both = ask(UP, UNDECIDED, extension=extension)["What next?"]
+    assert both.text.startswith("Report the extra scores. Their fits did not see the test texts")
+    assert both.text.endswith(f" {following.text}") and both.command == extension.command
 
 
 def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
@@ -148,7 +151,7 @@ def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
 
 def test_a_verdict_that_cannot_be_settled_leaves_an_interval_to_report() -> None:
     hopeless = replace(UNDECIDED, evidence=replace(OPEN, settling=Settling(None, half_width=0.009)))
-    following = ask(UP, hopeless)["What next?"]
+    following = ask(SAME, hopeless)["What next?"]
     assert following.text == (
         "Report the interval. tapt: 1,000 more subsamples per task settle this with less than 80% probability (the "
         "interval would be about ±0.90 points); larger test sets or other tasks have less noise; report that a bias "
@@ -169,7 +172,7 @@ def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
         (RUN, "set num_subsamples to 32, then run:"),
         (Extension("peekbench analyze s.csv --earlier 1", earlier=(1,)), "add them to the table, then run:"),
     ):
-        following = ask(UP, single, extension=extension)["What next?"]
+        following = ask(SAME, single, extension=extension)["What next?"]
         assert (following.short, following.command) == ("At least 20 more subsamples per task", extension.command)
         assert following.text.endswith(f"They measure the noise, which is unknown: {how}")
     assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "Add subsamples"

@@ -156,8 +156,9 @@ Biased? Yes. Of 4 configurations (2 methods at several sizes or with several mod
 How large? 0.00 to +3.57 points. These are the estimates of all-words (num_train=60) and count (num_train=60),
     not an interval. Up to 0.50 points is negligible.
 Checked? 1 of 1 control passed. The bias of a control is known in advance.
-What next? Add subsamples. 38 more settle count (num_train=120) with 81% probability, given these results:
-    set num_subsamples to 48, then run: peekbench run methods.yaml
+What next? Report the extra scores. Their fits did not see the test texts, so the bias does not affect them.
+    Add subsamples. 38 more settle count (num_train=120) with 81% probability, given these results: set
+    num_subsamples to 48, then run: peekbench run methods.yaml
 """,
     "generation": """
 Biased? Yes. add is biased up.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peekbench.data.preflight import MAX_USES
 from peekbench.formatting import duration, format_cell, format_size, join_words, pluralize
@@ -65,14 +65,15 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     if number := report.extension.num_missing:
         missing = pluralize(number, "trial is missing", "trials are missing")
         return Answer(NEXT, "Finish the run", f"{missing}.", report.extension.command)
-    if undecided := {verdict.method: verdict for verdict in judged if verdict.decision == "inconclusive"}:
-        return _settle_all(report, undecided)
+    answers = []
     if decisions & {"biased up", "biased down"}:
-        if any(map(has_published, judged)):
-            reason = f"No {judged[0].rows.removesuffix('s')} is predicted by a fit that adapted to it."
-            return Answer(NEXT, "Report the score to publish", reason)
-        reason = f"Their fits did not see the test {judged[0].rows}, so the {effect} does not affect them."
-        return Answer(NEXT, "Report the extra scores", reason)
+        answers.append(_report_scores(judged))
+    if undecided := {verdict.method: verdict for verdict in judged if verdict.decision == "inconclusive"}:
+        answers.append(_settle_all(report, undecided))
+    if answers:
+        first, *others = answers
+        details = " ".join((first.details, *(other.text for other in others)))
+        return replace(first, details=details, command=answers[-1].command)
     if unchecked := [control.method for control in controls if control.decision == "undecided"]:
         return Answer(NEXT, "More data", f"The run is too small to be checked by {name_methods(unchecked)}.")
     if "equivalent" in decisions:
@@ -81,6 +82,16 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
             where = f" on these {judged[0].rows}; only more test {judged[0].rows} can show it for others"
         return Answer(NEXT, "Nothing", f"The {effect} is negligible{where}.")
     return Answer(NEXT, "Check the methods", "They must use the unlabeled data and predict better than chance.")
+
+
+def _report_scores(judged: Sequence[Verdict]) -> Answer:
+    """Return which scores the bias of a method does not affect."""
+    rows = judged[0].rows
+    if any(map(has_published, judged)):
+        reason = f"No {rows.removesuffix('s')} is predicted by a fit that adapted to it."
+        return Answer(NEXT, "Report the score to publish", reason)
+    reason = f"Their fits did not see the test {rows}, so the {judged[0].effect} does not affect them."
+    return Answer(NEXT, "Report the extra scores", reason)
 
 
 def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
