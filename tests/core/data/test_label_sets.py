@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from peekbench.data.labels import (
-    name_label_sets,
-    read_indicators,
-    read_label_set,
-)
+from peekbench.data.labels import name_label_sets, read_indicators, read_label_set
 from peekbench.errors import DataError
 
 

@@ -136,8 +136,7 @@ def test_an_interrupt_in_a_plugin_stops_the_run(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    "grader",
-    [lambda a, b: 0.0, lambda target, answer: 0.0, lambda answer, reference, task: 0.0, max],
+    "grader", [lambda a, b: 0.0, lambda target, answer: 0.0, lambda answer, reference, task: 0.0, max]
 )
 def test_a_grader_whose_parameters_are_not_known_by_name_is_refused(grader: Any) -> None:
     with pytest.raises(PluginError, match=r"name its parameters `answer` and `reference`"):

@@ -141,10 +141,7 @@ def test_a_file_that_was_edited_is_imported_again_but_not_a_module_beside_it(tmp
 
 @pytest.mark.parametrize(
     ("code", "message"),
-    [
-        ("fit(", r"broken\.py cannot be imported: SyntaxError.*line 1.*correct"),
-        ("import no_such_lib", "No module"),
-    ],
+    [("fit(", r"broken\.py cannot be imported: SyntaxError.*line 1.*correct"), ("import no_such_lib", "No module")],
 )
 def test_a_file_that_cannot_be_imported_is_refused(code: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(code)

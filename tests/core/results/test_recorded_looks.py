@@ -62,11 +62,7 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     summary = run(spec)
     assert summary.look is not None
     assert (summary.is_settled, summary.finished, summary.planned) == (True, 12, 24)
-    assert (summary.look.subsamples, summary.look.maximum, summary.look.decisions) == (
-        6,
-        12,
-        {"toy.constant": "inert"},
-    )
+    assert (summary.look.subsamples, summary.look.maximum, summary.look.decisions) == (6, 12, {"toy.constant": "inert"})
     report = report_of_run(summary.store)
     assert (
         "12 of 12 trials done. Stopped at look 2 of 4 (planned analyses), at 6 of at most 12 subsamples"

@@ -28,8 +28,7 @@ def test_tasks_of_different_scores_are_not_averaged() -> None:
 
 
 @pytest.mark.parametrize(
-    "use",
-    ["summary", "power", "bayes.hierarchical", "bayes.meta", "bayes.prior_check", "bayes.recovery"],
+    "use", ["summary", "power", "bayes.hierarchical", "bayes.meta", "bayes.prior_check", "bayes.recovery"]
 )
 def test_regions_of_accuracies_are_fractions(use: str) -> None:
     if use.startswith("bayes"):

@@ -141,10 +141,7 @@ def test_repeated_answers_to_a_text_are_counted() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (
-            ROWS.drop(index=3),
-            "task mail, .*, subsample 0: not all arms have the text 'q3'",
-        ),
+        (ROWS.drop(index=3), "task mail, .*, subsample 0: not all arms have the text 'q3'"),
         (
             ROWS[(ROWS["seed"] != 1) | (ROWS["doc_id"] != "q7")],
             "task mail, .*, subsample 0 has rows of 20 texts, but other subsamples have fewer",
