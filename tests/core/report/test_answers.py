@@ -28,6 +28,7 @@ from peekbench.report.facts.reports import add_analyses, limit_advice, report_of
 from peekbench.report.facts.run_facts import describe_extension, find_command
 from peekbench.report.render.advice import Answer
 from peekbench.report.render.answers import answer
+from peekbench.report.render.content import make_sections
 from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
@@ -129,17 +130,23 @@ def test_what_settles_open_verdicts_is_one_number_and_one_command(extension: Ext
 
 def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
     low, high = Estimate(-0.003, -0.01, 0.004), Estimate(0.003, -0.004, 0.01)
-    assert state_briefly(replace(UNDECIDED, estimate=low)) == (
-        "An increase of accuracy by more than 0.50 points is excluded."
+    shown, excluded = (
+        state_briefly(replace(UNDECIDED, estimate=low)),
+        "of accuracy by more than 0.50 points is excluded",
     )
-    assert state_briefly(replace(UNDECIDED, estimate=high)).startswith(
-        "A decrease of accuracy by more than 0.50 points is"
-    )
-    assert (
+    assert shown == f"An increase {excluded}."
+    assert state_briefly(replace(UNDECIDED, estimate=high)) == f"A decrease {excluded}."
+    uncertain = (
         ": too uncertain to distinguish from zero, or to call smaller than 0.50 points, but an increase by more "
-        in (state(replace(UNDECIDED, estimate=low)))
     )
+    assert uncertain in state(replace(UNDECIDED, estimate=low))
     assert "excluded" not in state_briefly(UNDECIDED) + state(UNDECIDED)
+    unseen = replace(UNDECIDED, evidence=replace(OPEN, unseen_share=0.058, tolerated_loss=0.0031))
+    (section,) = make_sections(Report("run", "", (unseen,)))
+    assert section.findings[0].short == (
+        "Within ±0.50 points, but up to 5.8% of trials could fail unseen and lose more than 0.31 points each."
+    )
+    assert section.explanation.endswith("Inconclusive: neither, or rare failures are not excluded.")
     failed = FailedCheck("R-hat", 1.2, limit="below 1.01", remedy="increase the option draws")
     for evidence in (
         TrialEvidence(1, 90, is_zero=True),  # the interval is one of the share of trials

@@ -26,7 +26,7 @@ from peekbench.report.render.advice import Answer
 from peekbench.report.render.answers import answer, list_warnings
 from peekbench.report.render.fixed_texts import name_decision
 from peekbench.report.render.pictures import Picture, name_figures
-from peekbench.report.render.sentences import compare, list_adjustments, state, state_briefly
+from peekbench.report.render.sentences import compare, leaves_failures_open, list_adjustments, state, state_briefly
 
 MAX_TEXT = 20_000  # characters of a text in a report
 MAX_FAILURES = 20  # with traceback; the JSON report has all
@@ -277,9 +277,12 @@ def explain_decisions(verdicts: Sequence[Verdict]) -> str:
     largest = max(verdicts, key=lambda verdict: verdict.family.size)
     if listed := list_adjustments(largest):
         adjusted = f"Intervals of biases are adjusted for {listed}, those of other numbers are not. "
+    unless = ""
+    if any(map(leaves_failures_open, verdicts)):
+        unless = ", or rare failures are not excluded"
     return (
         f"{_name_levels(verdicts)}{adjusted}Biased: the interval excludes 0 and extends beyond {region}. Equivalent: "
-        f"the interval lies entirely within {region}. Inconclusive: neither."
+        f"the interval lies entirely within {region}. Inconclusive: neither{unless}."
     )
 
 

@@ -165,8 +165,10 @@ def state_briefly(lead: Verdict, others: Sequence[Verdict] = ()) -> str:
     if lead.control:
         return OUTCOMES[lead.control, lead.decision]
     evidence, text = lead.evidence, fill(_claim_briefly(lead), lead)
-    if isinstance(evidence, TrialEvidence) and _are_failures_open(lead, evidence):
-        text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
+    if isinstance(evidence, TrialEvidence) and leaves_failures_open(lead):
+        loss = format_size(evidence.tolerated_loss, lead.unit)
+        text = fill("Within ±{region}, but up to {evidence.unseen_share:.1%} of trials could fail unseen", lead)
+        text += f" and lose more than {loss} each"
     if isinstance(evidence, TrialEvidence) and (scores := _list_scores(evidence, lead.unit)):
         if _name_score(lead) not in text:
             scores = f"{_name_score(lead)}: {scores}"
@@ -358,7 +360,7 @@ def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
 
 def _state_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
     """State how much failures of fits that the trials can have missed may cost; empty if no verdict depends on it."""
-    is_open = _are_failures_open(verdict, evidence)
+    is_open = leaves_failures_open(verdict)
     if math.isnan(evidence.tolerated_loss) or (verdict.decision == "inconclusive" and not is_open):
         return ""
     missed = f"Failures in up to {evidence.unseen_share:.1%} of trials can remain unseen;"
@@ -369,9 +371,12 @@ def _state_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
     return f"{missed} the verdict holds if each costs at most {loss}."
 
 
-def _are_failures_open(verdict: Verdict, evidence: TrialEvidence) -> bool:
+def leaves_failures_open(verdict: Verdict) -> bool:
     """Return whether failures that the trials can have missed are the reason for an inconclusive verdict."""
-    return verdict.decision == "inconclusive" and evidence.tolerated_loss < _required_loss(verdict, evidence)
+    evidence = verdict.evidence
+    if not isinstance(evidence, TrialEvidence) or verdict.decision != "inconclusive":
+        return False
+    return evidence.tolerated_loss < _required_loss(verdict, evidence)
 
 
 def _required_loss(verdict: Verdict, evidence: TrialEvidence) -> float:
