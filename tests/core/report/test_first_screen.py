@@ -138,7 +138,8 @@ Usual score: 83.0% for one fit that adapts to all test texts. Fits profit by 1.1
     points.
 Biased? Yes, on these texts and for other texts of this kind. count is biased up.
 How large? +1.11 [+0.58, +1.64] points. The 95% interval is in brackets. For other texts of this kind:
-    [+0.04, +2.18] points. Up to 0.50 points is negligible.
+    [+0.04, +2.18] points. Because the run stopped early, estimates tend to be too far from 0; intervals allow
+    for this. Up to 0.50 points is negligible.
 Checked? 1 of 1 control passed. The bias of a control is known in advance.
 What next? Report the score to publish. No text is predicted by a fit that adapted to it.
 """,
@@ -162,13 +163,15 @@ What next? Report the extra scores. Their fits did not see the test texts, so th
 """,
     "generation": """
 Biased? Yes. add is biased up.
-How large? +21.19 [+16.05, +26.78] points. The 95% interval is in brackets. Up to 0.50 points is negligible.
+How large? +21.19 [+16.05, +26.78] points. The 95% interval is in brackets. Because the run stopped early,
+    estimates tend to be too far from 0; intervals allow for this. Up to 0.50 points is negligible.
 Checked? No controls.
 What next? Report the extra scores. Their fits did not see the test texts, so the bias does not affect them.
 """,
     "groups": """
 Biased? Yes. count is biased up.
-How large? +6.28 [+4.52, +8.76] points. The 95% interval is in brackets. Up to 0.50 points is negligible.
+How large? +6.28 [+4.52, +8.76] points. The 95% interval is in brackets. Because the run stopped early,
+    estimates tend to be too far from 0; intervals allow for this. Up to 0.50 points is negligible.
 Checked? 1 of 1 control passed. The bias of a control is known in advance.
 What next? Report the extra scores. Their fits did not see the test texts, so the bias does not affect them.
 """,

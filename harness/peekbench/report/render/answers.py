@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from peekbench.formatting import format_cell, format_quantity, format_size, list_numbers, pluralize, shorten
 from peekbench.records.data import FLAGS
 from peekbench.records.report import Extension, Report
-from peekbench.records.verdicts import TrialEvidence, Verdict
+from peekbench.records.verdicts import LooksTaken, TrialEvidence, Verdict
 from peekbench.report.render.advice import Answer, advise_next, name_methods
 from peekbench.report.render.fixed_texts import (
     find_outcome,
@@ -95,9 +95,17 @@ def _measure(judged: Sequence[Verdict]) -> Iterator[Answer]:
     else:
         size = f"{format_cell(low.estimate.mean, unit)} to {format_quantity(high.estimate.mean, unit)}"
         details.append(f"These are the estimates of {low.method} and {high.method}, not an interval.")
+    if any(map(_is_early, known)):
+        details.append("Because the run stopped early, estimates tend to be too far from 0; intervals allow for this.")
     if region and not others:
         details.append(f"Up to {format_size(region, unit)} is negligible.")
     yield Answer("How large?", size, " ".join(filter(None, details)))
+
+
+def _is_early(verdict: Verdict) -> bool:
+    """Return whether a bias was found at a planned look before the last one, which large estimates reach."""
+    looks: LooksTaken | None = getattr(verdict.evidence, "looks", None)
+    return verdict.decision.startswith("biased") and looks is not None and 0 < looks.share < 1
 
 
 def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
