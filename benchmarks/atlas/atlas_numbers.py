@@ -28,7 +28,7 @@ from peekbench.results.missing_trials import drop_incomplete
 from peekbench.spec.design import designs_by_task
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.reader import Store
-from peekbench_stats import resolve_score
+from peekbench_stats import resolve_score, units_of
 from peekbench_summary.estimates import estimate_these_tasks
 from peekbench_summary.forecast import minimum_detectable
 
@@ -289,7 +289,7 @@ def _detectable(results: pd.DataFrame) -> dict[str, float]:
     scored = select_score(scored, resolve_score(scored, "score"), "power")
     detectable = {}
     for configuration in configurations(scored).configurations:
-        units = configuration.units(configuration.scores["bias"])
+        units = units_of(configuration, configuration.scores["bias"])
         estimate = estimate_these_tasks(units, 0.95, is_skewed=False)
         bias = minimum_detectable(estimate.standard_error, estimate.degrees, 0.05)
         if bias is not None:

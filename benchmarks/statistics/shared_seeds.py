@@ -19,7 +19,7 @@ import numpy as np
 from simulated_trials import ALPHA, REGION, share
 
 from peekbench.records import FloatArray
-from peekbench.results import independent_units
+from peekbench_stats import independent_units
 from peekbench_summary.biased_rule import Bias, Evidence, Levels, conclude
 from peekbench_summary.estimates import MeanEstimate, estimate_other_tasks
 

@@ -21,6 +21,8 @@ from .looks import procedure_p_value as procedure_p_value
 from .multiple_testing import hierarchical_rejections as hierarchical_rejections
 from .multiple_testing import holm as holm
 from .multiple_testing import selection_level as selection_level
+from .shared_draws import independent_units as independent_units
+from .shared_draws import units_of as units_of
 from .sign_flips import SignFlips as SignFlips
 from .sign_flips import sign_flip_test as sign_flip_test
 from .sign_flips import sign_flip_test_of_counts as sign_flip_test_of_counts

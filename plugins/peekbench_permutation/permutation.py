@@ -21,6 +21,7 @@ from peekbench_stats import (
     sign_flip_test,
     stratified_sign_flip_test,
     t_test,
+    units_of,
 )
 
 OVERVIEW_COLUMNS = (
@@ -57,7 +58,7 @@ class Tests:
         """Test the bias of a configuration."""
         tasks = list(configuration.scores["bias"].values())
         means = [float(np.mean(task)) for task in tasks]
-        units = configuration.units(configuration.scores["bias"])
+        units = units_of(configuration, configuration.scores["bias"])
         return cls(configuration, stratified_sign_flip_test(units), [sign_flip_test(task) for task in tasks], means)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from peekbench.results import Configuration, independent_units
-from peekbench_stats import cross_p_value, stratified_sign_flip_test
+from peekbench.results import Configuration
+from peekbench_stats import cross_p_value, independent_units, stratified_sign_flip_test
 from peekbench_summary.estimates import MeanEstimate, estimate_change, estimate_these_tasks, mean_over_tasks
 from peekbench_summary.text_noise import PairedSubsamples, cross_change
 

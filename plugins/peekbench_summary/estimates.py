@@ -12,7 +12,7 @@ from scipy.special import stdtr, stdtrit
 from peekbench import Estimate
 from peekbench.records import POINTS, ScoreUnits, SharedDraws
 from peekbench.results import Configuration
-from peekbench_stats import cross_interval, welch_satterthwaite
+from peekbench_stats import cross_interval, units_of, welch_satterthwaite
 from peekbench_summary.text_noise import ARMS, cross_effect
 
 MIN_SKEWNESS = 1e-6  # below which the correction is negligible, and its inverse a rounding error
@@ -193,7 +193,7 @@ def estimate_effect(configuration: Configuration, effect: str, level: float) -> 
 
     If all trials test the same texts, the intervals of scores and of the boost are for other texts.
     """
-    units = configuration.units(configuration.scores[effect])
+    units = units_of(configuration, configuration.scores[effect])
     is_skewed = not failures_cancel(configuration, effect)
     estimate = estimate_these_tasks(units, level, configuration.step, is_skewed=is_skewed)
     if effect != "bias":
@@ -235,7 +235,7 @@ def estimate_task(configuration: Configuration, effect: str, task: str, level: f
 
 def shared_averages(configuration: Configuration, effect: str) -> Sequence[float]:
     """Return the values of each subsample on average over tasks if tasks share draws; otherwise nothing."""
-    units = configuration.units(configuration.scores[effect])
+    units = units_of(configuration, configuration.scores[effect])
     return units[0] if len(units) < len(configuration.scores[effect]) else ()
 
 

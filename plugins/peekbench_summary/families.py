@@ -20,6 +20,7 @@ from peekbench_stats import (
     sign_flip_test,
     stratified_sign_flip_test,
     t_test,
+    units_of,
 )
 from peekbench_summary import Summary
 from peekbench_summary.biased_rule import (
@@ -175,7 +176,7 @@ def judge_all(
         One for each configuration, in their order.
     """
     log_likelihoods = (
-        {other.key: other.units(other.scores["bias"]) for other in probabilistic[LOG_LIKELIHOOD].configurations}
+        {other.key: units_of(other, other.scores["bias"]) for other in probabilistic[LOG_LIKELIHOOD].configurations}
         if LOG_LIKELIHOOD in probabilistic
         else {}
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from peekbench import Estimate, Verdict
 from peekbench.records import Axis, Curve, Curves, Forest, Interval, Sample, Violins
 from peekbench.results import Configuration, Configurations, label_configuration
-from peekbench_stats import downsample
+from peekbench_stats import downsample, units_of
 from peekbench_summary.estimates import (
     NO_EFFECT,
     estimate_effect,
@@ -98,7 +98,7 @@ def progress(results: Configurations, verdicts: Sequence[Verdict], level: float,
     """
     panels = []
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
-        tasks = configuration.units(configuration.scores["bias"])
+        tasks = units_of(configuration, configuration.scores["bias"])
         last = max(map(len, tasks))
         if last < 2 * FIRST:
             continue

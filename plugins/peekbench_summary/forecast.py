@@ -27,7 +27,7 @@ from peekbench.records import (
     Settling,
 )
 from peekbench.results import Configuration, configurations, default_region, read_looks, score_units, select_score
-from peekbench_stats import check_region, levels_at, resolve_score
+from peekbench_stats import check_region, levels_at, resolve_score, units_of
 from peekbench_summary.biased_rule import Bias, Region, levels_of, size_of
 from peekbench_summary.estimates import estimate_these_tasks, failures_cancel, format_chosen, mean_over_tasks
 from peekbench_summary.power import Power
@@ -345,7 +345,7 @@ def _select(results: pd.DataFrame, options: Power) -> tuple[pd.DataFrame, float]
 def _measure(results: pd.DataFrame, level: float) -> Iterator[tuple[Configuration, Noise]]:
     """Yield the noise of each configuration whose tasks have two subsamples."""
     for configuration in configurations(results).without_controls().configurations:
-        units = configuration.units(configuration.scores["bias"])
+        units = units_of(configuration, configuration.scores["bias"])
         estimate = estimate_these_tasks(units, level, configuration.step, is_skewed=False)
         if estimate.standard_error > 0:
             number = fmean(map(len, units))

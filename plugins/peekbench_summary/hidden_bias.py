@@ -9,6 +9,7 @@ import numpy as np
 
 from peekbench.records import NUMBERS, Answers, FloatArray, Predictions, ScoreUnits
 from peekbench.results import Configuration, Configurations
+from peekbench_stats import units_of
 from peekbench_summary.estimates import estimate_these_tasks
 from peekbench_summary.text_noise import read_answers
 
@@ -107,7 +108,7 @@ def has_signal(configuration: Configuration, predictions: Predictions | None, *,
         True if it cannot be determined: without answers or labels, and for log-likelihoods of texts.
     """
     if is_r_squared:
-        return _is_positive(configuration.units(configuration.scores["extra"]))
+        return _is_positive(units_of(configuration, configuration.scores["extra"]))
     if predictions is None:
         return True
     tasks = {}
@@ -116,7 +117,7 @@ def has_signal(configuration: Configuration, predictions: Predictions | None, *,
         if answers is None or answers.labels is None:
             return True
         tasks[task] = above_chance(answers).tolist()
-    return _is_positive(configuration.units(tasks))
+    return _is_positive(units_of(configuration, tasks))
 
 
 def above_chance(answers: Answers) -> FloatArray:

@@ -16,7 +16,8 @@ from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import pluralize
 from peekbench.records import Answers, BoolArray, Cell, FloatArray, IntArray, Predictions, Unit
-from peekbench.results import has_independent_tasks, independent_units, plain_cell, score_units
+from peekbench.results import has_independent_tasks, plain_cell, score_units
+from peekbench_stats import independent_units
 from peekbench_summary import Selection
 from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks
 from peekbench_summary.text_noise import are_texts_fixed

@@ -13,7 +13,8 @@ from scipy.stats import t
 from typer.testing import CliRunner
 
 from peekbench.cli.app import app
-from peekbench.results import independent_units, tidy
+from peekbench.results import tidy
+from peekbench_stats import independent_units
 from peekbench_summary.biased_rule import Bias, Region
 from peekbench_summary.families import judge_family
 

@@ -10,7 +10,6 @@ from .paired_effects import Configurations as Configurations
 from .paired_effects import configurations as configurations
 from .paired_effects import has_folds as has_folds
 from .paired_effects import has_independent_tasks as has_independent_tasks
-from .paired_effects import independent_units as independent_units
 from .paired_effects import label_configuration as label_configuration
 from .paired_effects import label_parts as label_parts
 from .paired_effects import pair_arms as pair_arms

@@ -14,7 +14,8 @@ from peekbench import load_results
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
 from peekbench.records import SharedDraws
-from peekbench.results import configurations, independent_units, tidy
+from peekbench.results import configurations, tidy
+from peekbench_stats import independent_units
 
 
 def make_table(tasks: tuple[str, ...] = ("a", "b"), seeds: int = 4) -> pd.DataFrame:
