@@ -98,7 +98,7 @@ def join_draws(table: pd.DataFrame, options: TableOptions) -> tuple[pd.DataFrame
     names = [name for name, to in options.columns.items() if find_role(str(to)) == SUBSAMPLE and name in table.columns]
     if len(names) < 2:
         return table, options
-    draws = table[names].astype("str").agg(JOINED.join, axis="columns")
+    draws = table[names].map(str).agg(JOINED.join, axis="columns")
     draws = draws.where(~table[names].map(is_missing).any(axis="columns"))
     joined = JOINED.join(names)
     columns = {name: target for name, target in options.columns.items() if name not in names}

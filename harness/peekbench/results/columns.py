@@ -61,7 +61,8 @@ class ResultsColumn:
 
 
 OF_TRIAL = partial(ResultsColumn, is_of_arm=False)
-SUBSAMPLE_NAMES = ("seed", "random_seed", "run", "fold", "draw", "repeat")
+SEED_NAMES = ("seed", "random_seed", "run")
+SUBSAMPLE_NAMES = (*SEED_NAMES, "fold", "draw", "repeat")
 LOSS_NAMES = ("wer", "cer", "rmse", "mae", "mse", "nll", "perplexity", "eval_loss")
 COLUMNS: tuple[ResultsColumn, ...] = (
     OF_TRIAL("task", "text", ("task_name", "dataset", "benchmark")),
@@ -193,6 +194,8 @@ class ColumnUse:
     """Metric of the scores; empty if it is not known."""
     num_empty: int = 0
     """Number of arms that were left out because their score is empty."""
+    num_fits: int = 0
+    """Largest number of fits of a subsample whose scores are averaged."""
     controls: tuple[str, ...] = ()
     """Methods that are controls according to the table, which no spec confirms."""
     alike_answers: tuple[str, ...] = ()
@@ -222,10 +225,16 @@ class ColumnUse:
         warnings = []
         if self.num_empty:
             warnings.append(f"{pluralize(self.num_empty, 'empty score')} left out, as missing trials.")
+        meanings = {**self.mapped, **{name: name for name in self.used}}
+        if self.num_fits > 1:
+            fit, draw = (next(name for name, to in meanings.items() if to == role) for role in ("fit", "subsample"))
+            warnings.append(
+                f"The scores of each {short(draw)} are averaged over {short(fit)} ({self.num_fits} at most), because "
+                "they are not independent."
+            )
         if self.controls:
             controls = _listed(self.controls)
             warnings.append(f"Controls according to the table itself: {controls}. They are not judged as methods.")
-        meanings = {**self.mapped, **{name: name for name in self.used}}
         if losses := [name for name, role in meanings.items() if role.startswith("loss")]:
             warnings.append(
                 f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."

@@ -22,6 +22,7 @@ from peekbench.records.scores import SCORES
 from peekbench.results.cells import CellReader, natural_key
 from peekbench.results.columns import (
     ANSWER,
+    ARM_MEASURES,
     COLUMN_NAMES,
     CONFIGURATION,
     FIT,
@@ -183,45 +184,61 @@ def _refuse_shifted(reader: CellReader, source: str, answers: pd.Series[str], la
         )  # fmt: skip
 
 
-def average_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:
-    """Return one row for each text of an arm of a draw, with the average score of the fits that answered it.
+def average_fits(rows: pd.DataFrame, reader: CellReader) -> tuple[pd.DataFrame, int]:
+    """Average the scores of the fits of each arm of a draw, or of those that answered each of its texts.
 
     Parameters
     ----------
     rows
-        Rows as for `add_up`, in any order, one for each text and fit.
+        Rows with the columns of the results table and the name of the fit, in any order; also the number of the text
+        and of answers to it if rows are about single texts.
     reader
         Reader of the user's table.
+
+    Returns
+    -------
+    tuple
+        Rows without fits, and the largest number of fits of a draw.
 
     Raises
     ------
     ResultsError
-        If a fit answers a text twice in an arm, fewer fits answer some texts than others, or there is one division.
+        If a fit occurs twice, there is one division, or some texts or arms of a draw lack a fit that others have.
     """
-    source = reader.roles.sources[Role(FIT.name)]
-    keys = [*ARM, TEXT.name]
-    fits = np.tile(reader.texts(FIT.name), len(rows) // len(reader.table))
-    is_repeated = pd.Series(rows.assign(**{FIT.name: fits}).duplicated([*keys, FIT.name]).to_numpy())
-    reader.require(~is_repeated[: len(reader.table)], source, "answers the same text twice in an arm; delete one row")
-    of_fits = rows.assign(**{FIT.name: fits}).groupby(list(ARM), sort=False, dropna=False)[FIT.name]
-    num_fits = of_fits.nunique().max()
+    source, keys = reader.roles.sources[Role(FIT.name)], list(ARM)
+    if reader.is_of_texts:
+        keys = [*ARM, TEXT.name]
+    is_repeated = rows.duplicated([*keys, FIT.name])
+    if is_repeated.any():
+        position = int(rows.index[is_repeated][0]) % len(reader.table)
+        raise reader.error(position, source, "occurs twice in the same arm of a subsample; delete one row")
+    num_fits = int(rows.groupby(list(ARM), sort=False, dropna=False)[FIT.name].nunique().max())
     if num_fits > 1 and rows.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique().max() == 1:
         raise ResultsError(
             f"{reader.origin}: column {short(source)!r} has {num_fits} fits of a single division, which gives no "
             "interval; add at least five divisions, numbered in a column 'subsample'"
         )
+    rows = rows.sort_values(FIT.name, kind="stable")  # sums of equal scores are then equal to the last digit
     groups = rows.groupby(keys, sort=False, dropna=False)
     merged = rows[~rows.duplicated(keys)].reset_index(drop=True)
-    for column in ("num_correct", ANSWERS):
+    for column in ("num_correct", "num_scored", *rows.columns.intersection([ANSWERS])):
         merged[column] = groups[column].sum(min_count=1).array
-    for column in MEANS:
-        merged[column] = groups[column].mean().array
-    if (merged.groupby(list(ARM), sort=False, dropna=False)[ANSWERS].nunique() > 1).any():
+    for column in ARM_MEASURES:
+        if column != "num_correct":
+            merged[column] = groups[column].mean().array
+    if reader.is_of_texts:
+        place, compared = list(ARM), merged.assign(number=merged[ANSWERS])
+    else:
+        place, compared = list(TRIAL), rows[rows["arm"] != "base"]
+        arms_of_fits = compared.groupby([*TRIAL, FIT.name], sort=False, dropna=False)["arm"]
+        compared = compared.assign(number=arms_of_fits.transform("nunique"))
+    is_unequal = compared.groupby(place, sort=False, dropna=False)["number"].transform("nunique") > 1
+    if is_unequal.any():
         raise ResultsError(
-            f"{reader.origin}: in some arm, more fits answer some texts than others, so these would count more; add "
-            "the missing rows"
+            f"{reader.origin}: {_describe(compared[is_unequal].iloc[0])}: column {short(source)!r} has fits that not "
+            "all arms or texts have; add the missing rows, or delete the other rows of these fits"
         )
-    return merged
+    return merged, num_fits
 
 
 def add_up(

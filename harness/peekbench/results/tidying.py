@@ -133,7 +133,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: st
 
 def _tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: str) -> TidyTable:
     table, options = join_draws(plain_table(table, origin), options)
-    roles = assign_roles(list(table.columns), origin, options)
+    roles = assign_roles(table, origin, options)
     reader = CellReader(table, roles, origin, options, task)
     grade_answers(reader)
     trials = read_trials(reader)
@@ -157,11 +157,12 @@ def _tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: s
         _refuse_copies(trials, scores, origin)
         subsamples = number_by_content(trials, scores)
     rows["subsample"] = pd.concat([subsamples] * num_arms).array
-    num_empty = int(rows["score"].isna().sum())
-    rows = rows[rows["score"].notna()]
     has_fits = roles.source(FIT.name) is not None
+    rows[FIT.name] = np.tile(reader.texts(FIT.name), num_arms)
+    num_empty, num_fits = int(rows["score"].isna().sum()), 0
+    rows = rows[rows["score"].notna()]
     if has_fits:
-        rows = average_fits(rows, reader)
+        rows, num_fits = average_fits(rows, reader)
     results = sort_rows(rows)
     if results is None:
         _refuse_duplicate(rows, reader)
@@ -188,6 +189,7 @@ def _tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: s
         not_like_accuracy=explain_unit(results, roles, origin),
         region=options.region,
         num_empty=num_empty,
+        num_fits=num_fits,
         metric=metric,
         alike_answers=tuple(reader.alike_answers),
         controls=tuple(results.loc[results["control"] != "", "method"].unique()),

@@ -31,6 +31,7 @@ from peekbench.results.columns import (
     PROBABILITY,
     SCORE_SOURCES,
     SCORES,
+    SEED_NAMES,
     USER_COLUMNS,
     ResultsColumn,
     are_accuracies,
@@ -224,7 +225,7 @@ class ColumnRoles:
         return self.sources.get(Role(column, arm))
 
 
-def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> ColumnRoles:
+def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> ColumnRoles:
     """Return the roles of the columns of a table, whose names are distinct.
 
     Raises
@@ -232,6 +233,7 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
     ResultsError
         If two columns have the same role, a needed column is missing, or an option names an unknown column.
     """
+    names = list(table.columns)
     mapped, arm_names = _read_mapping(names, origin, options)
     ignored = dict.fromkeys(options.ignored, "by request")
     for name in ignored:
@@ -240,6 +242,9 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
     found = {name: mapped.get(name) or find_role(name) for name in names if name not in ignored}
     roles = {name: role for name, role in found.items() if role is not None}
     unknown = dict.fromkeys((name for name, role in found.items() if role is None), "")
+    constant, seeds = _divide_draws(roles, mapped, table)
+    ignored |= dict.fromkeys(constant, "equal in all rows")
+    roles = {name: role for name, role in roles.items() if name not in constant} | dict.fromkeys(seeds, Role(FIT.name))
     is_long, is_wide = ARM in roles.values(), any(role.arm for role in roles.values())
     is_text = TEXT in roles.values()
     is_scored = any(role.column in SCORE_SOURCES and role not in ANSWERED for role in roles.values())
@@ -254,8 +259,10 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
             reason = "does not name its arm"
         elif is_text and role.column in NOT_OF_TEXTS:
             reason = "is a measure of all texts, and each row is about one"
-        elif not is_text and role.column in (FIT.name, GROUP.name):
+        elif not is_text and role.column == GROUP.name:
             reason = "is of single texts, and no column names the text of each row"
+        elif role.column == FIT.name and not is_text and SUBSAMPLE not in roles.values():
+            reason = "distinguishes fits of a subsample, and no column numbers the subsamples"
         elif role in ANSWERED and not is_scored and not is_answered:
             reason = "is no score without the columns text, answer and label"
         if reason and name in mapped:
@@ -275,6 +282,24 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
         _refuse_missing(missing, assigned, names, origin)
     _refuse_ambiguity(roles, mapped, origin)
     return assigned
+
+
+def _divide_draws(
+    roles: Mapping[str, Role], mapped: Mapping[str, Role], table: pd.DataFrame
+) -> tuple[list[str], list[str]]:
+    """Find the columns that number no draws although they are named like that, because another column does.
+
+    One column has the same cell in all rows, and seeds are those of fits of the same rows, such as a fold.
+    """
+    draws = [name for name, role in roles.items() if role == SUBSAMPLE]
+    recognized = [name for name in draws if name not in mapped]
+    constant = [name for name in recognized if table[name].astype("str").nunique() == 1]
+    if len(constant) == len(draws):
+        constant = []
+    seeds = [name for name in recognized if name not in constant and normalize(name) in map(normalize, SEED_NAMES)]
+    if len(constant) + len(seeds) == len(draws):
+        seeds = []
+    return constant, seeds
 
 
 def _read_mapping(names: Sequence[str], origin: str, options: TableOptions) -> tuple[dict[str, Role], dict[str, str]]:
@@ -315,14 +340,17 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Mapping[str, Role], ori
     for role, names in claims.items():
         if len(names) > 1:
             names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
-            added, remedy = TableOptions({names[0]: str(roles[names[0]])}, names[1:]), "ignore all but one"
             if role == SUBSAMPLE:
-                added = TableOptions({name: "subsample" for name in names if name not in mapped})
-                remedy = "average scores whose rows are not independent, such as those of the seeds of a fold, and "
-                remedy += "otherwise join the columns"
-            raise ResultsError(
-                f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}", added=added
-            )
+                names.sort(key=lambda name: (name not in mapped, normalize(name) != "fold"))
+            added, remedy = TableOptions({names[0]: str(roles[names[0]])}, names[1:]), "ignore all but one"
+            problem = f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; "
+            if role == SUBSAMPLE:
+                joined = TableOptions(dict.fromkeys(names, str(role))).argument
+                raise ResultsError(
+                    f"{problem}if each of their combinations has rows of its own, join the columns with ", joined,
+                    "; otherwise, average over one of them", added=TableOptions({names[-1]: FIT.name}),
+                )  # fmt: skip
+            raise ResultsError(f"{problem}{remedy}", added=added)
 
 
 def _find_missing(roles: ColumnRoles, options: TableOptions) -> Role | None:

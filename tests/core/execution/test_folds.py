@@ -286,5 +286,5 @@ def test_rows_of_several_fits_are_averaged_or_refused() -> None:
         tidy(table[table["subsample"] == 0].drop(columns="subsample"), "fits")
     with pytest.raises(ResultsError, match="number the subsamples, or name the fits in a column 'fit'"):
         tidy(table.drop(columns="fit"), "fits")
-    with pytest.raises(ResultsError, match="answers the same text twice in an arm"):
+    with pytest.raises(ResultsError, match="0 occurs twice in the same arm of a subsample"):
         tidy(table.assign(fit=0), "fits")

@@ -1,20 +1,12 @@
-"""The columns of the results table, and the one table of scores from which they follow."""
+"""The columns of users' tables and their documentation."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from peekbench.records.scores import SCORES
-from peekbench.results import COLUMNS
 from peekbench.results.columns import USER_COLUMNS
 
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "results-table.md"
-
-
-def test_every_score_is_a_column() -> None:
-    names = [column.name for column in COLUMNS]
-    start = names.index(SCORES[0].name)
-    assert names[start : start + len(SCORES)] == [score.name for score in SCORES]
 
 
 def test_the_documentation_describes_every_column_and_its_synonyms() -> None:

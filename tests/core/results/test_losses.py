@@ -12,21 +12,15 @@ import peekbench as pb
 from peekbench.results import tidy
 
 
-def make_losses(name: str, scale: float = 1.0, method: str = "lsa") -> pd.DataFrame:
+def make_losses(name: str, scale: float = 1.0) -> pd.DataFrame:
     """Return losses that the test texts reduce, in one row for each arm."""
     noise = np.random.default_rng(0).normal(0, 0.005, (2, 12, 2))
     return pd.DataFrame(
         [
-            {
-                "task": task,
-                "method": method,
-                "seed": seed,
-                "arm": arm,
-                name: scale * (loss + noise[number, seed, column]),
-            }
+            {"task": task, "method": "lsa", "seed": seed, "arm": arm, name: scale * (loss + noise[number, seed, place])}
             for number, task in enumerate("ab")
             for seed in range(12)
-            for column, (arm, loss) in enumerate([("extra", 0.3), ("test", 0.25)])
+            for place, (arm, loss) in enumerate([("extra", 0.3), ("test", 0.25)])
         ]
     )
 

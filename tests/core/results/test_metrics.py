@@ -13,6 +13,7 @@ from commands import run_command
 
 import peekbench as pb
 from peekbench.execution.runner import run
+from peekbench.results import tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
 
 MIXED = pd.DataFrame(
@@ -64,9 +65,9 @@ def test_tasks_of_different_kinds_are_refused_before_a_run(make_spec: Callable[.
 def test_a_stated_metric_decides_what_scores_are() -> None:
     one = MIXED[MIXED["task"] == "a"].assign(num_test=100)
     options: dict[str, Any] = {"columns": {"result": "score"}}
-    assert pb.load_results(write(one), **options)["num_correct"].isna().all(), "an AUC is no count"
+    assert tidy(one, "here", **options)["num_correct"].isna().all(), "an AUC is no count"
     for accuracy in ("Accuracy", "exact_match,strict-match"):
-        assert pb.load_results(write(one.assign(metric=accuracy)), **options)["num_correct"].notna().all()
+        assert tidy(one.assign(metric=accuracy), "here", **options)["num_correct"].notna().all()
     with pytest.raises(
         pb.PeekbenchError, match=r"lower is better for the metric 'rmse'.*\{'result': 'loss'\} in place of"
     ):
@@ -78,9 +79,3 @@ def test_a_stated_metric_decides_what_scores_are() -> None:
     with pytest.raises(pb.PeekbenchError, match=r"the unit of the scores is unknown \(mean 0.16"):
         pb.analyze(MIXED[MIXED["task"] == "car"], **options)
     assert "metric" in str(pb.analyze(one, **options).document.provenance["columns"])
-
-
-def write(table: pd.DataFrame) -> Path:
-    path = Path("one.csv")
-    table.to_csv(path, index=False)
-    return path

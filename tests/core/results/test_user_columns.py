@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import io
 import re
-import shlex
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -51,23 +50,15 @@ def describe(table: pd.DataFrame, **options: Any) -> str:
         ({"arm": "condition", "subsample": "run", "score": "accuracy"}, {}),
         ({"method": "config"}, {"columns": {"config": "method"}}),
         ({"subsample": "no", "arm": "unlabeled"}, {"columns": {"no": "Subsample", "unlabeled": "arm"}}),
+        ({"extra": "Extra", "test": "TEST"}, {}),
+        ({"extra": "acc_extra", "test": "acc_test"}, {}),
+        ({"extra": "extra accuracy", "test": "test accuracy"}, {}),
+        ({"extra": "Accuracy (extra)", "test": "Accuracy (test)"}, {}),
     ],
 )
 def test_columns_are_recognized_or_named(names: dict[str, str], options: dict[str, Any]) -> None:
-    pd.testing.assert_frame_equal(tidy(LONG.rename(columns=names), "here", **options), EXPECTED)
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        {"extra": "Extra", "test": "TEST"},
-        {"extra": "acc_extra", "test": "acc_test"},
-        {"extra": "extra accuracy", "test": "test accuracy"},
-        {"extra": "Accuracy (extra)", "test": "Accuracy (test)"},
-    ],
-)
-def test_columns_of_arms_have_many_spellings(names: dict[str, str]) -> None:
-    pd.testing.assert_frame_equal(tidy(WIDE.rename(columns=names), "here"), EXPECTED)
+    table = WIDE if "extra" in names else LONG
+    pd.testing.assert_frame_equal(tidy(table.rename(columns=names), "here", **options), EXPECTED)
 
 
 @pytest.mark.parametrize(
@@ -95,21 +86,41 @@ def test_fractions_are_refused_if_scores_are_percentages_which_remain_percentage
     assert "points. Undecided (the percentage: extra 36.1%)." in repr(pb.analyze(read))
 
 
-def test_columns_of_seeds_and_folds_number_the_subsamples_together() -> None:
+def test_scores_of_the_seeds_of_a_fold_are_averaged() -> None:
+    rng = np.random.default_rng(1)
+    keys = pd.MultiIndex.from_product([["a", "b"], range(10), range(3)], names=["task", "fold", "seed"])
+    counts = pd.DataFrame(rng.integers(140, 150, (60, 2)), keys, ["extra", "test"])
+    counts["test"] += np.repeat(rng.permutation(20) - 7, 3)  # an effect of the fold, which its seeds share
+    table = (counts / 200).reset_index().assign(n=200)
+    read = tidy_table(table.sample(frac=1, random_state=0), "here", TableOptions())
+    sums = counts.groupby(["task", "fold"]).sum().add_prefix("num_correct_").reset_index()
+    pd.testing.assert_frame_equal(read.results, tidy(sums.assign(num_test=200, num_scored=600), "here"))
+    fact = "The scores of each fold are averaged over seed (3 at most), because they are not independent."
+    assert read.columns.warnings == (fact,)
+    joined = {"fold": "subsample", "seed": "subsample"}
+    reports = [pb.analyze(table, ["summary"], independent_tasks=True, columns=columns) for columns in ({}, joined)]
+    assert [report.verdicts[0].decision for report in reports] == ["inconclusive", "biased up"]
+    long = table.melt(["task", "fold", "seed", "n"], var_name="arm", value_name="score")
+    pd.testing.assert_frame_equal(tidy(long, "here"), read.results)
+    with pytest.raises(ResultsError, match="task a, .* subsample 0: column 'seed' has fits that not all arms"):
+        tidy(long.drop(index=0), "here")
+
+
+def test_other_columns_that_number_subsamples_are_ignored_joined_or_averaged() -> None:
     table = LONG.assign(seed=[1, 1, 1, 1, 2, 2, 2, 2], fold="f7").drop(columns="subsample")
-    with pytest.raises(ResultsError, match="'seed', 'fold' can all mean 'subsample'") as caught:
-        tidy(table, "here")
-    assert shlex.join(caught.value.arguments) == "--map seed=subsample --map fold=subsample"
-    columns = {"seed": "subsample", "fold": "subsample"}
-    mapped = tidy(table, "here", columns=columns)
-    pd.testing.assert_frame_equal(mapped.assign(subsample=mapped["subsample"] * 2 + 1), EXPECTED)
-    for seeds, fold, problem in (
-        ([1, 2] * 4, ["f7", ""] * 4, "the cell is empty"),
-        ([1] * 8, "f7", "1, f7 is duplicated"),
-        (["1", "Mean"] * 4, "f7", "Mean, f7 summarizes other rows"),
+    expected = EXPECTED.assign(subsample=(EXPECTED["subsample"] - 1) // 2)
+    pd.testing.assert_frame_equal(tidy(table, "here"), expected)
+    assert "mapped seed=subsample; ignored fold (equal in all rows)" in describe(table)
+    table = table.rename(columns={"seed": "repeat"}).assign(fold=[1, 1, 1, 1, 2, 2, 2, 2])
+    columns = {"fold": "subsample", "repeat": "subsample"}
+    pd.testing.assert_frame_equal(tidy(table, "here", columns=columns), expected)
+    for repeats, fold, problem in (
+        ([1, 2] * 4, pd.Series(["f7", None] * 4), "the cell is empty"),
+        ([1] * 8, "f7", "f7, 1 is duplicated"),
+        (["1", "Mean"] * 4, "f7", "f7, Mean summarizes other rows"),
     ):
-        with pytest.raises(ResultsError, match=f"column 'seed', 'fold': {problem}"):
-            tidy(table.assign(seed=seeds, fold=fold), "here", columns=columns)
+        with pytest.raises(ResultsError, match=f"column 'fold', 'repeat': {problem}"):
+            tidy(table.assign(repeat=repeats, fold=fold), "here", columns=columns)
 
 
 def test_what_was_done_with_each_column_is_described() -> None:
@@ -252,7 +263,6 @@ def test_messages_name_unknown_arms_and_the_remedy(columns: dict[str, str], mess
 
 ONE_TASK = pd.DataFrame({"seed": range(3), "base_acc": 0.6, "extra_acc": [0.7, 0.72, 0.71], "test_acc": 0.73})
 PER_TEXT = pd.DataFrame({"id": [1, 1, 2, 2], "arm": ["extra", "test"] * 2, "correct": [0, 1, 1, 1]})
-FOLDS = ONE_TASK.assign(fold=0)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +274,6 @@ FOLDS = ONE_TASK.assign(fold=0)
          "--map suite=task --ignore host --ignore note"),
         (PER_TEXT, "--map id=text"),
         (PER_TEXT.assign(seed=[0, 0, 1, 1], note=""), "--map id=text --ignore note"),
-        (FOLDS, "--map seed=subsample --map fold=subsample"),
     ],
 )  # fmt: skip
 def test_one_command_solves_all_known_problems(table: pd.DataFrame, command: str) -> None:
@@ -280,7 +289,9 @@ def test_scores_that_are_called_accuracies_are_in_points() -> None:
 
 
 def test_a_mapping_that_cannot_be_used_is_to_be_removed() -> None:
-    with pytest.raises(ResultsError, match="--map seed=fit: here: 'seed' is of single texts, .*; remove the option$"):
+    with pytest.raises(
+        ResultsError, match="--map seed=fit: here: 'seed' distinguishes fits of a subsample, .*; remove the option$"
+    ):
         tidy(ONE_TASK, "here", columns={"seed": "fit"})
 
 
