@@ -12,6 +12,7 @@ In Python, the traceback of a `PeekbenchError` ends at the call of a public func
     ├── PluginError
     ├── DataError
     ├── StoreError
+    │   └── StoredTrialsError
     ├── ResultsError
     ├── HostError
     └── ContractError
@@ -116,6 +117,28 @@ class StoreError(PeekbenchError):
     Traceback (most recent call last):
     peekbench.errors.StoreError: store runs/tapt.sqlite: no such file; `peekbench run SPEC` creates one
     """
+
+
+class StoredTrialsError(StoreError):
+    """Stored trials that a run must not extend, but can delete to start again.
+
+    Examples
+    --------
+    >>> print(StoredTrialsError("the seed has changed. Give the spec another name"))
+    the seed has changed. Give the spec another name, or delete the stored trials with fresh=True
+    """
+
+    arguments = ("--fresh",)
+    """Arguments with which the command of the run deletes the trials."""
+
+    @property
+    def problem(self) -> str:
+        """Problem, place and remedy, without the arguments."""
+        return f"{self.args[0]}, or delete the stored trials"
+
+    def __str__(self) -> str:
+        """Return the problem, and the argument of functions."""
+        return f"{self.problem} with fresh=True"
 
 
 @dataclass(frozen=True, slots=True)

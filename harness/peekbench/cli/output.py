@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, get_type_hin
 
 import typer
 
-from peekbench.errors import PeekbenchError, ResultsError
+from peekbench.errors import PeekbenchError, ResultsError, StoredTrialsError
 from peekbench.formatting import shorten, visible_lines
 from peekbench.records.data import FLAGS, TableOptions
 
@@ -35,15 +35,15 @@ _results: ContextVar[TextIO | None] = ContextVar("_results", default=None)
 """The standard output, while what others print goes to the standard error."""
 
 
-def describe_error(error: PeekbenchError, arguments: Sequence[str]) -> str:
+def describe_error(error: PeekbenchError, arguments: Sequence[str], place: str = "") -> str:
     """Return the message about an error of a command, with the complete command that works if the error knows it."""
-    if not isinstance(error, ResultsError) or not error.arguments:
-        return f"peekbench: {error}"
+    if not isinstance(error, ResultsError | StoredTrialsError) or not error.arguments:
+        return f"peekbench: {place}{error}"
     given = list(arguments)
     while "--task" in error.arguments and "--task" in given:  # its tasks replace those that were chosen
         position = given.index("--task")
         del given[position : position + 2]
-    return f"peekbench: {error.problem}:\n  {shlex.join(['peekbench', *given, *error.arguments])}"
+    return f"peekbench: {place}{error.problem}:\n  {shlex.join(['peekbench', *given, *error.arguments])}"
 
 
 def exit_status(status: int) -> int:

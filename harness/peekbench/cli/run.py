@@ -118,8 +118,8 @@ def quickstart(
         fail("files and columns need --official, as in: peekbench quickstart --official train.csv test.csv", 2)
     if spec.exists() and not (spec.is_file() and spec.read_text(encoding="utf-8", errors="replace") == content):
         fail(
-            f"{spec} exists, edited or from another command. To run it: peekbench run {spec}. To write it again, "
-            "rename or remove it",
+            f"{spec} exists, edited or from another command. To run it: peekbench run {spec} --fresh. To add tasks, "
+            f"methods or subsamples to its run: peekbench run {spec}. To write it again, rename or remove it",
             2,
         )
     spec.write_text(content, encoding="utf-8")

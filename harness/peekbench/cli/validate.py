@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from peekbench.api.inputs import load
-from peekbench.cli.output import echo, warn
+from peekbench.cli.output import describe_error, echo, warn
 from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_tasks, warn_of_data
 from peekbench.errors import PeekbenchError
@@ -40,7 +40,7 @@ def validate(
                 warn(f"{path}: {warning}")
         except PeekbenchError as error:
             place = "" if str(path) in str(error) else f"{path}: "
-            echo(f"peekbench: {place}{error}", err=True)
+            echo(describe_error(error, ["run", str(path)], place), err=True)
             num_invalid += 1
     if num_invalid:
         raise typer.Exit(2)

@@ -282,7 +282,7 @@ def _name_remedy(names: Sequence[str], facts: Mapping[str, Mapping[str, Any]]) -
     how = f'add `drop_duplicates: near` to the options of {name} (for a file in `measure`, drop_duplicates="near")'
     if use == name:
         how = f'write the task as {{"use": "{use}", "options": {{"drop_duplicates": "near"}}}}, in a spec or `measure`'
-    return f"to remove the copies, {how}, and use `--fresh` (fresh=True) or another name for the changed run"
+    return f"to remove the copies, {how}, and run the changed spec with `--fresh` (fresh=True) or under another name"
 
 
 def share_of_copies(design: Design, task: Mapping[str, Any]) -> dict[str, float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from peekbench.errors import StoreError
+from peekbench.errors import StoredTrialsError, StoreError
 from peekbench.execution.hosts import prefetch_methods
 from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign
@@ -152,10 +152,10 @@ class StoredRun:
         """
         versions = find_versions(spec, self.sessions, self.session_of)
         if held := [name.partition(":")[2] for name in versions if name.startswith(f"{SESSION}:")]:
-            raise StoreError(
+            raise StoredTrialsError(
                 f"store {self.path}: its trials are of {', '.join(held)} in a session, whose code cannot be compared, "
-                "so the run cannot be resumed. Choose another name for the run, or delete its trials with fresh=True. "
-                "A run of a function or estimator in a file can be resumed: give its name, as in `my_file.py:fit`"
+                "so the run cannot be resumed. A run of a function or estimator in a file can be resumed: give its "
+                "name, as in `my_file.py:fit`. Otherwise, choose another name for the run"
             )
         changed = [name for name in versions if any(version.code != code[name] for version in versions[name])]
         if not is_allowed:
@@ -179,12 +179,11 @@ class StoredRun:
             change = describe_change(versions[-1].code, code[plugin])
             lines.append(f"  plugin {plugin}, {pluralize(num_trials, 'trial')}: {change}")
         remedy = (
-            "More trials would mix results of old and new code. To measure the new code alone, choose another name for "
-            "the run, or delete the stored trials with `peekbench run --fresh` (in Python, fresh=True); otherwise "
-            "restore the old code, or resume the run with --allow-changed-code (in Python, allow_changed_code=True); "
-            "the report then warns that versions are mixed"
+            "More trials would mix results of old and new code. Restore the old code, or resume the run with "
+            "--allow-changed-code (in Python, allow_changed_code=True); the report then warns that versions are mixed. "
+            "To measure the new code alone, choose another name for the run"
         )
-        return StoreError("\n".join([*lines, remedy]))
+        return StoredTrialsError("\n".join([*lines, remedy]))
 
     def prefetch_methods(self, spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict[str, Any]]:
         """Prefetch for the methods, and compare their files, such as weights, with those of stored trials.
@@ -212,11 +211,10 @@ class StoredRun:
             known = self.sessions[position].get("methods", {})
             used.append(Identity(files=files_of({method: known.get(method, {})})))
         if changes := find_differences([*used, Identity(files=files_of(facts))]):
-            raise StoreError(
+            raise StoredTrialsError(
                 f"store {self.path}: files of its methods have changed:\n  "
                 + "\n  ".join(dict.fromkeys(changes))
-                + "\nRestore the files, run the spec under another name, or delete the stored trials with `peekbench "
-                "run --fresh` (in Python, fresh=True)"
+                + "\nRestore the files, run the spec under another name"
             )
         return facts
 

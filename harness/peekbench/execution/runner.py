@@ -111,8 +111,8 @@ def run(
     code = describe_code_of(spec)
     notes = [
         f"the code of the plugin {plugin} differs from the code that made trials in {path}, which are not computed "
-        "again. To measure the present code alone, give the run another name in the spec, or delete them with --fresh "
-        "(in Python, fresh=True)"
+        "again. To measure the present code alone, give the run another name in the spec, or repeat the command with "
+        "--fresh (in Python, fresh=True)"
         for plugin in stored.changed_code(spec, trials, code, is_allowed=allow_changed_code)
     ]
     for note in notes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from peekbench.errors import StoreError
+from peekbench.errors import StoredTrialsError
 from peekbench.spec.experiment import ExperimentSpec, canonical, make_spec
 
 
@@ -56,15 +56,15 @@ def refuse_changes(
 
     Raises
     ------
-    StoreError
+    StoredTrialsError
         If it changes what finished trials depend on.
     """
     if changed := changed_experiment(stored, spec, tasks):
-        raise StoreError(
+        raise StoredTrialsError(
             f"store {path} contains another experiment named {spec.name!r}. Changed:\n  "
             + "\n  ".join(changed)
             + "\nOnly tasks, methods and subsamples may be added under the same name. For other changes, give the spec "
-            "another name, or delete the stored trials with `peekbench run --fresh` (in Python, fresh=True)"
+            "another name"
         )
 
 

@@ -39,7 +39,7 @@ def test_a_function_of_a_notebook_makes_a_new_run() -> None:
     assert len(pb.load_run(first.name).arms) == 2
     methods = {"a.py": in_session(FIT), "c": "toy.constant"}
     assert measure(methods, name="mine").finished == 4
-    with pytest.raises(StoreError, match="of a-py in a session.*another name.*fresh=True.*`my_file.py:fit`"):
+    with pytest.raises(StoreError, match="of a-py in a session.*`my_file.py:fit`.*another name.*fresh=True"):
         measure(methods, name="mine")
     assert measure(methods, name="mine", fresh=True).finished == 4
 

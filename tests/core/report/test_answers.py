@@ -283,6 +283,8 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
     assert ask(UNDECIDED, failed, failures=(failure,))["What next?"].short == "Find the cause"
     assert ask(UNDECIDED, failed)["Checked?"].short == "Control failed: null"
     assert ask(UNDECIDED, failures=(failure,))["What next?"].short == "Repeat the failed trials"
+    copied = ask(UP, has_copies=True)["What next?"]
+    assert (copied.short, copied.command) == ("Remove the copies", "peekbench run r.yaml --fresh")
     missing = replace(RUN, num_missing=7)
     assert ask(UNDECIDED, extension=missing)["What next?"].text == "Finish the run. 7 trials are missing."
     undecided = replace(NULL, method="leak", control="positive", decision="undecided")

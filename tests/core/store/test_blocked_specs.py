@@ -191,6 +191,8 @@ def test_the_command_follows_its_own_remedy(make_raw: Callable[..., dict[str, An
         refused = run_command("run", "small.yaml")
     assert refused.returncode == 2
     assert "seed: 1 before, 2 now" in refused.stderr
-    assert "`peekbench run --fresh`" in refused.stderr
+    validated = run_command("validate", "small.yaml")
+    for refusal in (refused, validated):
+        assert refusal.stderr.endswith("or delete the stored trials:\n  peekbench run small.yaml --fresh\n")
     assert run_command("run", "small.yaml", "--fresh").returncode == 0
     assert run_command("run", "small.yaml").returncode == 0

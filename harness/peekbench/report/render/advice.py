@@ -56,7 +56,8 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     """Advise the first thing to do: check the run, complete it, extend it, or report the uncontaminated scores."""
     decisions, effect = {verdict.decision for verdict in judged}, judged[0].effect
     if report.has_copies:
-        return Answer(NEXT, "Remove the copies", "See the warning.")
+        details, command = _then_run("Change the task as the warning says", report)
+        return Answer(NEXT, "Remove the copies", details, command and f"{command} --fresh")
     if failed := [control.method for control in controls if control.decision == "failed"]:
         names = name_methods(failed)
         return Answer(NEXT, "Find the cause", f"Until you know why {names} failed, trust no other verdict.")
