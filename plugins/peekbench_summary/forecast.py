@@ -297,7 +297,8 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
     elif design.variances is not None:
         for (method, num_train, num_test), variance in design.variances.items():
             point = points[num_train, num_test]
-            noises.append((point, _noise_of(method, point, variance, failures_cancel=True)))
+            if method in design.methods:  # and no control
+                noises.append((point, _noise_of(method, point, variance, failures_cancel=True)))
     elif options.score == "score":
         source = TYPICAL_SOURCE
         for point in points.values():
@@ -316,8 +317,9 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
 
 
 UNKNOWN = (
-    "power: the noise is unknown: typical noise is known only for accuracies of methods that are no controls, and that "
-    "of folds only from a pilot; run the spec with few subsamples, then forecast again"
+    "chance of a verdict: unknown, because typical noise is known only for accuracies of methods that are no controls, "
+    "and that of folds only from a pilot (without --no-pilot); otherwise, run the spec with few subsamples, then plan "
+    "again"
 )
 
 
@@ -376,10 +378,19 @@ def _tabulate(rows: Sequence[Row], region: float, units: ScoreUnits, source: str
     ]
     if all(row.noise.bias is None for row in rows):
         columns, cells = columns[:-2], [row[:-2] for row in cells]
+    detectable = f"detectable: the bias that all subsamples show with {POWER:.0%} probability."
     note = (
-        f"With {join_words(fixed)}. detectable: the bias that all subsamples show with {POWER:.0%} probability. "
+        f"With {join_words(fixed)}. {detectable} "
         "For a bias of 0, of half the region, and of the present estimate: the mean number of subsamples per task "
         "after which the run stops, and the probability that the verdict is then 'biased' or 'equivalent', for a "
         f"region of ±{format_chosen(region, units)}. {source}{left_out}"
     )
-    return Table("Subsamples until a verdict, a forecast", tuple(columns), tuple(cells), note.removeprefix("With . "))
+    caption = f"{detectable} zero: settled: the probability of a verdict if there is no bias. More: --power. {source}"
+    return Table(
+        "Subsamples until a verdict, a forecast",
+        tuple(columns),
+        tuple(cells),
+        note.removeprefix("With . "),
+        overview=("noise of", *varying, "detectable", "zero: settled"),
+        caption=caption,
+    )

@@ -101,7 +101,7 @@ def test_forecast_of_a_run_has_the_noise_and_the_bias_of_its_trials() -> None:
 
 def test_forecast_of_folds_is_that_of_the_answers_of_a_pilot() -> None:
     points, key = (DesignPoint(500, 800, 10, ("news",)),), ("mine", 500, 800)
-    design = PlannedDesign(("mine", "other"), points, variances={key: 10 * 0.0013**2})
+    design = PlannedDesign(("mine", "other"), points, variances={key: 10 * 0.0013**2, ("null", 500, 800): 0.0})
     (row,) = table_rows(forecast(design, options=Power(level=0.9)).tables[0])
     expected = minimum_detectable(0.0013, 9, 0.1 * 0.8 / 2)  # of two methods, at a first look
     assert row["detectable"] == pytest.approx(expected)

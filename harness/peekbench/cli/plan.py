@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,7 +34,7 @@ MAX_ERROR = 500  # characters of the error of a pilot trial
 def plan(
     spec: SpecArgument,
     pilot: Annotated[bool, typer.Option(help="Measure a trial of each method at each design point.")] = True,
-    power: Annotated[bool, typer.Option("--power", help="Forecast how many subsamples a verdict takes.")] = False,
+    power: Annotated[bool, typer.Option("--power", help="Forecast also how many subsamples a verdict takes.")] = False,
     workers: WorkersOption = None,
 ) -> None:
     """Estimate the work of a spec on this machine before a run: trials, fits and time.
@@ -61,9 +60,13 @@ def plan(
         number = int(getattr(experiment.executor.options, "workers", None) or 1)
         for line in describe_forecast(measured.forecast(experiment, number), measured):
             echo(line)
-    if power or measured.variances:
-        num_classes = {name: len(facts["class_names"]) for name, facts in tasks.items()}
-        _forecast_power(experiment, num_classes, measured)
+    num_classes = {name: len(facts["class_names"]) for name, facts in tasks.items()}
+    results = _read_stored(store_path(experiment), record=power)
+    console = make_console()
+    for analysis in forecast(planned_design(experiment, num_classes, measured.variances, results), experiment.analyses):
+        for warning in analysis.warnings:
+            note(warning)
+        render_tables(analysis.tables, console, full=power)
     if measured.failures:
         echo(
             "peekbench: correct the methods whose pilot failed; a run would stop them after their first trials",
@@ -72,27 +75,21 @@ def plan(
         raise typer.Exit(FAILED)
 
 
-def _forecast_power(experiment: ExperimentSpec, num_classes: Mapping[str, int], measured: Pilot) -> None:
-    results = _read_stored(store_path(experiment))
-    design = planned_design(experiment, num_classes, measured.variances, results)
-    console = make_console()
-    for analysis in forecast(design, experiment.analyses):
-        for warning in analysis.warnings:
-            warn(warning)
-        render_tables(analysis.tables, console)
+def _read_stored(path: Path, *, record: bool) -> pd.DataFrame | None:
+    """Return the complete trials of a run; None if there are none.
 
-
-def _read_stored(path: Path) -> pd.DataFrame | None:
-    """Return the complete trials of a run, and record that they were looked at; None if there are none."""
+    A forecast for the present estimate is a look, which is recorded. One that uses only the noise is none.
+    """
     if not path.is_file():
         return None
     results = drop_incomplete(load_results(path))
     if results.empty:
         return None
-    with Store.open(path) as store:
-        _, look = look_at(store, results)
-    if look is not None:
-        append_look(path, look)
+    if record:
+        with Store.open(path) as store:
+            _, look = look_at(store, results)
+        if look is not None:
+            append_look(path, look)
     return results
 
 

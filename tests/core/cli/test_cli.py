@@ -224,18 +224,18 @@ def test_plan_counts_and_times(spec: str) -> None:
 
 @pytest.mark.slow
 def test_plan_forecasts_when_verdicts_are_settled(spec: str, make_raw: Any) -> None:
-    done = peek("plan", spec, "--no-pilot", "--power").stdout
-    assert "Subsamples until a verdict, a forecast" in done
-    assert "The noise was not measured" in " ".join(done.split())
+    def plan(*options: str) -> str:
+        return " ".join(peek("plan", spec, "--no-pilot", *options).stdout.split())
+
+    assert "zero: settled: the probability of a verdict if there is no bias. More: --power. The noise was not" in plan()
     peek("run", spec)
-    assert "The noise is that of the trials in the store" in " ".join(
-        peek("plan", spec, "--no-pilot", "--power").stdout.split()
-    )
+    for shown, has_means in ((plan(), False), (plan("--power"), True)):
+        assert "The noise is that of the trials in the store" in shown
+        assert (" mean " in shown) == has_means
     with Store.open("runs/small.sqlite") as store:
         assert len(store.looks()) == 1
-    assert "forecast" not in peek("plan", spec, "--no-pilot").stdout
     Path("own.yaml").write_text(yaml.safe_dump(make_raw(methods=["controls.null"])))
-    assert "methods that are no controls" in peek("plan", "own.yaml", "--no-pilot", "--power").stderr
+    assert "methods that are no controls" in peek("plan", "own.yaml", "--no-pilot").stderr
 
 
 @pytest.mark.slow

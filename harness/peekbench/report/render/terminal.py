@@ -159,15 +159,17 @@ def _print_figure(figure: Figure, console: Console) -> None:
         console.print(Text(figure.note, "dim"))
 
 
-def render_tables(tables: Iterable[Table], console: Console) -> None:
+def render_tables(tables: Iterable[Table], console: Console, *, full: bool = True) -> None:
     """Print tables that are not part of a report.
 
     Parameters
     ----------
     tables
-        Tables to print with all rows.
+        Tables to print.
     console
         Console of rich; its width decides how tables are laid out.
+    full
+        Print all rows and columns instead of an overview.
 
     Examples
     --------
@@ -182,7 +184,7 @@ def render_tables(tables: Iterable[Table], console: Console) -> None:
     <BLANKLINE>
     """
     for table in tables:
-        _print_table(table, console, full=True)
+        _print_table(table, console, full=full)
         console.print()
 
 
