@@ -26,7 +26,7 @@ from peekbench.errors import DataError
 from peekbench.records.data import Dataset, Split
 from peekbench.records.trials import Draw
 from peekbench.records.verdicts import TrialEvidence
-from peekbench.report import report_of_run
+from peekbench.report import report_of_comparison, report_of_run
 from peekbench.report.render.markdown import render_markdown
 from peekbench.spec.design import OFFICIAL, Design
 
@@ -164,7 +164,8 @@ def test_scores_without_copied_texts_are_those_of_scikit_learn(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     train, test, clean = leaked
-    run = pb.measure(make_model(), train=train, test=test, progress=False, num_subsamples=3)
+    parts: dict[str, Any] = {"train": train, "test": test, "num_subsamples": 3, "progress": False}
+    run = pb.measure(make_model(), **parts)
     report = run.report()
     evidence = report.verdicts[0].evidence
     assert isinstance(evidence, TrialEvidence)
@@ -185,38 +186,37 @@ def test_scores_without_copied_texts_are_those_of_scikit_learn(
     assert evidence.published > expected + 0.1
     screen = str(report)
     shown = " ".join(re.sub("<[^>]+>", " ", report._repr_html_()).split())
-    for content in (screen, shown, render_markdown(report_of_run(run.store))):
+    cleaned = pb.measure(make_model(), drop_duplicates="near", **parts)
+    reports = (report_of_run(run.store), *(report_of_comparison([run.store, *more]) for more in ([], [cleaned.store])))
+    for content in (screen, shown, str(pb.analyze(run.store)), *map(render_markdown, reports)):
         assert "60 of 120 test texts are also train texts" in content
         assert f"Without them, it is {expected:.1%} on 60 test texts" in content
         assert "independent texts would give" not in content
     assert "Remove the copies" in screen and "but copies of test texts distort the scores" in " ".join(screen.split())
-    parts: dict[str, Any] = {"train": train, "test": test, "num_subsamples": 3, "progress": False}
-    cleaned = pb.measure(make_model(), drop_duplicates="near", **parts)
     assert not [warning for warning in cleaned.report().warnings if "copies" in warning], "the remedy works"
     assert cleaned.predictions.to_pandas(subsample=0)["text"].nunique() == 60
 
 
 @pytest.mark.parametrize(
-    ("num_repeated", "num_private", "exception"),
+    ("num_repeated", "num_private", "exception", "usual"),
     [
-        (0, 0, ". 95% interval"),
-        (9, 0, ", except to copies: 18 test texts have copies in the test set. No interval"),
-        (0, 1, ", except to copies: 1 test text has copies in the extra set. No interval"),
+        (0, 0, ". 95% interval", ""),
+        (9, 0, ", except to copies: {}. No interval", "18 test texts have copies in the test set"),
+        (0, 1, ", except to copies: {}. No interval", "1 test text has copies in the extra set"),
     ],
 )
-def test_nothing_is_stated_about_other_texts_if_fits_of_extra_adapt_to_copies(
-    num_repeated: int, num_private: int, exception: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_scores_name_the_copies_that_fits_adapt_to_and_nothing_is_stated_about_other_texts(
+    num_repeated: int, num_private: int, exception: str, usual: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     train, test, private = (make_rows(60, seed) for seed in (1, 2, 3))
     parts: dict[str, Any] = {"train": train, "test": pd.concat([test, test.iloc[:num_repeated]])}
     if num_private:
         parts["extra"] = pd.concat([private, test.iloc[:num_private]])
-    report = pb.measure(make_model(), **parts, progress=False, num_subsamples=6).report()
-    screen = " ".join(str(report).split())
-    assert f"No text is predicted by a fit that adapted to it (extra){exception}" in screen
-    if exception.endswith("No interval"):
-        assert "also for other texts" not in screen
+    screen = str(pb.measure(make_model(), **parts, progress=False, num_subsamples=6).report())
+    shown = " ".join(screen.split())
+    assert f"No text is predicted by a fit that adapted to it (extra){exception.format(usual)}" in shown
+    assert f"{'; '.join(filter(None, ('adapts to all test texts', usual)))}. Fits" in shown
 
 
 def test_validate_shows_the_copies_of_official_splits(

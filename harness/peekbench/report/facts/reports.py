@@ -22,7 +22,7 @@ from peekbench.records.report import Analysis, Extension, MethodFacts, Report, R
 from peekbench.records.trials import RowLimit
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.facts import run_facts
-from peekbench.report.facts.run_facts import check_results, describe_copied_rows, make_command
+from peekbench.report.facts.run_facts import RunFacts, check_results, describe_copied_rows, make_command
 from peekbench.report.render import run_words
 from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import AnalysisOptions, Analyzed, find_analysis, read_run, run_analysis, with_region
@@ -185,22 +185,26 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
     command = make(scores.options.table)
     if command:
         provenance["command"] = command
+    analyses, copies = list(scores.analyses), tuple[str, ...]()
     if scores.source is not None and is_store(scores.source):
-        extension = run_facts.extension_of(scores.source)
+        run = RunFacts.read(scores.source)
+        extension, copies = run.extension, run.copies
+        analyses = describe_copied_rows(analyses, scores.source, run.tasks, results)
     else:
         extension = extend_table(results, scores.options.table, make)
     report = Report(
         name=name or Path(scores.origin.partition(", ")[0]).stem,
         headline=run_words.describe_scores(methods, results["task"].nunique(), num_trials, [scores.origin]),
-        warnings=columns.warnings,
+        warnings=(*columns.warnings, *copies),
         provenance=provenance,
         details=details,
         methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
         extension=extension,
         has_one_run=scores.table.has_texts_as_draws,
+        has_copies=bool(copies),
         command=command,
     )
-    report = add_analyses(report, [*scores.analyses, *check_results(results)])
+    report = add_analyses(report, [*analyses, *check_results(results)])
     return replace(report, read_run=partial(read_content, report, scores))
 
 

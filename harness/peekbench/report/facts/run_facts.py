@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.data.overlap import count_copied, count_repeated
-from peekbench.data.preflight import MAX_OVERLAP, count_supported
+from peekbench.data.preflight import MAX_OVERLAP, count_supported, warn_of_copies
 from peekbench.records.answers import Predicted
 from peekbench.records.data import IntArray
 from peekbench.records.report import Analysis, Extension
@@ -64,10 +64,23 @@ def find_command(sessions: Sequence[Mapping[str, Any]]) -> str:
     return shlex.join(part for part in command if part != "--fresh")
 
 
-def extension_of(path: Path) -> Extension:
-    """Return how to extend the run of a store that is closed."""
-    with Store.open(path, verified=False) as store:
-        return describe_extension(store)
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What readers of a part of a run's scores must know of the run."""
+
+    extension: Extension
+    tasks: Mapping[str, Mapping[str, Any]]
+    """Facts about the data of its tasks."""
+    copies: tuple[str, ...]
+    """Warnings about copies of test rows."""
+
+    @classmethod
+    def read(cls, path: Path) -> RunFacts:
+        """Read the facts from the store of a run."""
+        with Store.open(path, verified=False) as store:
+            tasks = store.tasks()
+            copies = warn_of_copies(designs_by_task(store.spec()), tasks)
+            return cls(describe_extension(store), tasks, tuple(copies))
 
 
 def describe_extension(store: Store) -> Extension:
@@ -135,7 +148,11 @@ ScoreOfSet = Callable[[Predicted, Any], float | None]
 
 
 def describe_copied_rows(
-    analyses: Sequence[Analysis], path: Path, tasks: Mapping[str, Mapping[str, Any]], results: pd.DataFrame
+    analyses: Sequence[Analysis],
+    path: Path,
+    tasks: Mapping[str, Mapping[str, Any]],
+    results: pd.DataFrame,
+    prefix: str = "",
 ) -> list[Analysis]:
     """Return the analyses of a run whose verdicts on scores of whole test splits know about rows that were copied.
 
@@ -149,6 +166,8 @@ def describe_copied_rows(
         Facts about the data of its tasks.
     results
         Its results table.
+    prefix
+        What precedes the names of its methods in the analyses.
     """
     if not any(data["copies"]["pairs"] for data in tasks.values()):
         return list(analyses)
@@ -162,6 +181,8 @@ def describe_copied_rows(
                 return verdict
             rows = results
             for column, value in verdict.parts or (("method", verdict.method),):
+                if isinstance(value, str):
+                    value = value.removeprefix(prefix)
                 rows = rows[rows[column] == value]
             names = [str(name) for name in rows["task"].unique()]
             facts = _count([tasks[name] for name in names])

@@ -17,7 +17,7 @@ from peekbench.records.data import TableOptions
 from peekbench.records.report import Extension, MethodFacts, Report
 from peekbench.records.verdicts import RowName
 from peekbench.report.facts.reports import add_analyses, extend_table
-from peekbench.report.facts.run_facts import check_results, extension_of, make_command
+from peekbench.report.facts.run_facts import RunFacts, check_results, describe_copied_rows, make_command
 from peekbench.report.render import run_words
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
 from peekbench.results.columns import TRIAL
@@ -70,10 +70,11 @@ def report_of_comparison(
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
     make = partial(make_command, "compare", paths, (), allow_incomplete=allow_incomplete)
     methods, num_trials = shared.loc[shared["control"] == "", "method"].unique(), len(shared.drop_duplicates([*TRIAL]))
+    stored = [RunFacts.read(run.path) for run in runs if run.is_run]
     if len(runs) > 1:
         extension = Extension(of="runs")
     elif runs[0].is_run:
-        extension = extension_of(runs[0].path)
+        extension = stored[0].extension
     else:
         extension = extend_table(shared, table or TableOptions(), make)
     report = Report(
@@ -86,6 +87,7 @@ def report_of_comparison(
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
         extension=extension,
+        has_copies=any(facts.copies for facts in stored),
         command=make(table),
     )
     fingerprints = {(task, run.tasks[task]["fingerprint"]) for run in runs for task in run.tasks}
@@ -102,6 +104,10 @@ def report_of_comparison(
         (columns for columns in columns_of_runs if columns.region is not None or columns.not_like_accuracy), None
     )
     ranking = ask(find_analysis("ranking"), shared.drop(columns=RUN), seen, unit)
+    for run in runs:
+        rows_of_run = run.scores.complete[run.scores.complete["task"].isin(shared["task"])]
+        prefix = f"{run.name}: " if len(runs) > 1 else ""
+        (ranking,) = describe_copied_rows([ranking], run.path, run.tasks, rows_of_run, prefix)
     rows: RowName = "texts"
     if any(run.rows == "rows" for run in runs):
         rows = "rows"

@@ -109,6 +109,8 @@ def state_published(verdict: Verdict) -> tuple[str, str]:
             details = f"Without them, it is {without} on {new}."
         return f"{score}, but {copied.num_copied:,} of {copied.num_rows:,} test {rows} are also train {rows}", details
     score = f"{_format_score(Estimate(evidence.published), verdict)} for one fit that adapts to all test {rows}"
+    if copied is not None:
+        score += f"; {_list_copies(copied, rows)}"
     if not bias.mean:
         details = f"Fits neither profit nor suffer from the test {rows} that they adapt to."
     else:
