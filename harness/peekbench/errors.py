@@ -217,7 +217,7 @@ class ResultsError(PeekbenchError):
         options = self.added
         if options is not None and given is not None:
             options = options.combine(given)
-        if options is not None:
+        if options is not None and options.given:
             problem += f":\n  {options.argument.python}"
         return ResultsError(problem)
 

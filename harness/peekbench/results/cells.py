@@ -27,11 +27,13 @@ from peekbench.records.trials import Control
 from peekbench.results.columns import (
     ARM_MEASURES,
     ERROR_RATE,
+    FIT,
     LOSS,
     LOSSES,
     MAJORITY,
     MAX_SIZE,
     METRIC,
+    SCORE_SOURCES,
     SIZES,
     TEXT,
     TEXT_DEFAULTS,
@@ -59,6 +61,8 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
 LIMITS = {column.name: (column.minimum, column.maximum) for column in USER_COLUMNS if column.type != "text"}
 """Minimum and maximum of the columns of numbers."""
+GRADES = frozenset(("0", "1", "0.0", "1.0", "false", "true"))
+"""Cells of scores of single answers."""
 PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
 """Columns that may be percentages."""
 JOINED = ", "  # between the columns that number the subsamples together, and between their cells
@@ -143,7 +147,11 @@ class CellReader:
         """Whether a column of scores that was read has percentages."""
         self._options = options
         self._has_unit = options.region is not None  # scores can then have any size
+        self.has_grades = self._find_grades()
+        """Whether all scores are 0 or 1, as those of single answers."""
         self.is_of_texts = roles.source(TEXT.name) is not None
+        if self.has_grades and roles.arms and roles.source("subsample") is None:
+            self.is_of_texts = True
         """Whether each row is about a single text."""
         self.drops_empty = options.drops_empty and not self.is_of_texts
         """Whether arms without a score are left out. All arms need the same texts."""
@@ -151,7 +159,7 @@ class CellReader:
         """Numbers of rows for messages; the first row below the heading is 1."""
         if options.tasks:
             self._select_tasks(options.tasks)
-        if self.is_of_texts:
+        if self.is_of_texts or self.has_grades:
             self._grades_as_numbers()
 
     def _select_tasks(self, tasks: Collection[str]) -> None:
@@ -165,6 +173,15 @@ class CellReader:
         is_selected = names.isin([*map(key_of, tasks)]).to_numpy()
         self.row_numbers = self.row_numbers[is_selected]
         self.table = self.table[is_selected].reset_index(drop=True)
+
+    def _find_grades(self) -> bool:
+        """Return whether all scores are 0 or 1, and are no counts of correct answers to several texts."""
+        sources = {role: name for role, name in self.roles.sources.items() if role.column in SCORE_SOURCES}
+        columns = {role.column for role in sources}
+        if columns == {"num_correct"} and self.roles.source("num_test") is None:
+            columns = {"score"}
+        cells = {str(cell).casefold() for name in sources.values() for cell in self.table[name].astype("str").unique()}
+        return columns == {"score"} and cells <= GRADES
 
     def _grades_as_numbers(self) -> None:
         """Make 1 of correct answers to single texts, and 0 of others, if they are True and False."""
@@ -281,15 +298,19 @@ class CellReader:
     def guess_columns(self, trials: pd.DataFrame) -> TableOptions:
         """Return options for columns of unknown meaning: some are texts or tasks by their values."""
         table, sources = self.table, self.roles.sources
-        if SUBSAMPLE in sources:
-            trials = trials.assign(subsample=table[sources[SUBSAMPLE]])
+        draws = {role.column: table[name] for role, name in sources.items() if role in (SUBSAMPLE, Role(FIT.name))}
         columns: dict[str, str] = {}
-        for name in self.roles.unknown:
+        for name in sorted(self.roles.unknown, key=lambda name: not names_text(name)):
             cells = table[name]
-            if self.roles.unknown[name] or cells.nunique() in (1, len(cells)) or cells.map(is_missing).any():
+            if self.roles.unknown[name] or cells.nunique() == 1 or cells.map(is_missing).any():
                 continue
-            if normalize(name).endswith("id") and not trials.assign(text=cells).duplicated().any():
+            is_text = not trials.assign(**draws, text=cells).duplicated().any()
+            if cells.nunique() == len(cells) and not (self.is_of_texts and is_text):
+                continue
+            if is_text and Role(TEXT.name) not in sources and (self.has_grades or names_text(name)):
                 columns.setdefault(TEXT.name, name)
+            elif is_text and (self.is_of_texts or self.has_grades):
+                continue
             elif Role("task") not in sources and to_floats(cells).isna().all():
                 columns.setdefault("task", name)
         found = {name: column for column, name in columns.items()}
@@ -307,6 +328,11 @@ class CellReader:
         codes, found = pd.factorize(cells.astype("str").where(cells.notna(), ""))
         names = pd.Index([key_of(name) for name in found], dtype="str")
         return pd.Series(names.take(codes), index=cells.index, dtype="str")
+
+
+def names_text(name: str) -> bool:
+    """Return whether the name of a column is one of identifiers, such as `example_id` or `idx`."""
+    return normalize(name).endswith(("id", "idx", "index"))
 
 
 def is_absent(cells: pd.Series[Any]) -> pd.Series[bool]:

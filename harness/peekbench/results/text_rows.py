@@ -105,8 +105,10 @@ class RowTexts:
     """Number of the group of each row: (n_rows,); None if each text is a group."""
 
 
-def read_texts(reader: CellReader) -> RowTexts | None:
+def read_texts(reader: CellReader, trials: pd.DataFrame) -> RowTexts | None:
     """Return the text of each row, or None if rows are not about single texts.
+
+    Without a column of texts, `trials` are numbered in the order of their rows.
 
     Raises
     ------
@@ -115,6 +117,9 @@ def read_texts(reader: CellReader) -> RowTexts | None:
     """
     if not reader.is_of_texts:
         return None
+    if reader.roles.source(TEXT.name) is None:
+        position = trials.groupby(list(TASK), sort=False, dropna=False).cumcount()
+        return RowTexts(np.asarray(position, dtype=np.int64), [*map(str, reader.row_numbers)], None)
     reader.require_filled(TEXT.name, "name the text of each row, and delete rows that are not about a text")
     codes, found = pd.factorize(reader.texts(TEXT.name))
     names = sorted(map(str, found), key=natural_key)

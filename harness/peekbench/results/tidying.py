@@ -10,7 +10,16 @@ import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
 from peekbench.records.data import Predictions, TableKeywords, TableOptions
-from peekbench.results.cells import CellReader, join_draws, plain_table, rank, read_arms, read_subsamples, read_trials
+from peekbench.results.cells import (
+    CellReader,
+    join_draws,
+    names_text,
+    plain_table,
+    rank,
+    read_arms,
+    read_subsamples,
+    read_trials,
+)
 from peekbench.results.columns import (
     ARM_MEASURES,
     AS_PERCENTAGES,
@@ -137,9 +146,12 @@ def _tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: s
     reader = CellReader(table, roles, origin, options, task)
     grade_answers(reader)
     trials = read_trials(reader)
-    texts = read_texts(reader)
+    texts = read_texts(reader, trials)
     suggested = reader.guess_columns(trials)
-    if TEXT.name in suggested.columns.values():
+    named = {name: to for name, to in suggested.columns.items() if to == TEXT.name}
+    if reader.has_grades and any(map(names_text, named)):
+        return _tidy_table(table, origin, options.combine(TableOptions(named)), task)
+    if named:
         refuse_unknown(roles, origin, suggested)
     subsamples, pairing = _number_rows(reader, trials, texts)
     refuse_unknown(roles, origin, suggested)
@@ -214,12 +226,13 @@ def _number_rows(reader: CellReader, trials: pd.DataFrame, texts: RowTexts | Non
         return numbers, ""
     if reader.roles.arms and texts is None:
         return None, BY_ROW
-    num_same, listed = int(numbers.max()) + 1, ", ".join(places.columns)
+    num_same, listed, missing = int(numbers.max()) + 1, ", ".join(places.columns), "subsample"
+    if reader.has_grades and texts is None:
+        missing = TEXT.name
     raise ResultsError(
-        f"{reader.origin}: {num_same:,} rows have the same {listed}, and no column numbers the "
-        "subsamples, so it is unknown which rows of the arms belong together. Add a column 'subsample', or name yours "
-        "with ",
-        mapping("COLUMN", "subsample"),
+        f"{reader.origin}: {num_same:,} rows have the same {listed}, and no column numbers the {missing}s, so it is "
+        f"unknown which rows of the arms belong together. Add a column {missing!r}, or name yours with ",
+        mapping("COLUMN", missing),
         NAME_FITS if texts is not None else "",
         added=TableOptions(dict.fromkeys(reader.roles.unknown, "MEANING")),
     )
@@ -260,16 +273,18 @@ def _refuse_copies(trials: pd.DataFrame, scores: np.ndarray[Any, Any], origin: s
 
 
 def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:
-    place, column = [*TRIAL, "arm"], "subsample"
+    place, column, remedy = [*TRIAL, "arm"], "subsample", "number the subsamples"
     if TEXT.name in rows:
-        place, column = [*place, TEXT.name], TEXT.name
+        place, column, remedy = [*place, TEXT.name], TEXT.name, f"{remedy}{NAME_FITS}"
+    elif reader.has_grades:
+        remedy = "name the text of each row in a column 'text'"
     source = reader.roles.source(column)
     assert source is not None  # other numbers are distinct
     raise reader.error(
         int(rows.duplicated(place).to_numpy().argmax()) % len(reader.table),
         source,
-        f"is duplicated for the same {', '.join(name for name in place if name != column)}; number the subsamples"
-        f"{NAME_FITS if TEXT.name in rows else ''}, or name the columns that distinguish the rows, such as ",
+        f"is duplicated for the same {', '.join(name for name in place if name != column)}; {remedy}, "
+        "or name the columns that distinguish the rows, such as ",
         mapping("COLUMN", "method"),
     )
 

@@ -131,6 +131,28 @@ def test_a_single_run_of_each_arm_has_texts_as_subsamples() -> None:
     assert not any("unequal" in warning.lower() for warning in report.warnings)
 
 
+def test_rows_whose_scores_are_all_0_or_1_are_about_single_texts() -> None:
+    long = make_rows(1).drop(columns="seed")
+    wide = long.pivot(index=["task", "doc_id"], columns="arm", values="correct").reset_index()
+    expected = read(long)
+    for table in (long, wide, wide.assign(method="method", n=20)):
+        for name in ("id", "idx", "Example ID"):
+            found = read(table.rename(columns={"doc_id": name}).assign(mode="test"), ignore=["mode"])
+            pd.testing.assert_frame_equal(found.results, expected.results)
+    rows = read(wide.drop(columns="doc_id").astype({"test": int}))
+    assert rows.has_texts_as_draws
+    sums, right = (table.results.groupby(["task", "arm"])["num_correct"].sum() for table in (rows, expected))
+    assert sums.equals(right)
+    question = long.rename(columns={"doc_id": "question"})
+    for table, message in (
+        (question.assign(source="web"), r"(?s)'question'; 'source'.*:\n  --map question=text --ignore source$"),
+        (long.drop(columns="doc_id"), "20 rows have the same .* Add a column 'text', or name yours with --map .*=text"),
+        (wide.drop(columns="doc_id").assign(seed=0), "row 2, .*; name the text of each row in a column 'text'"),
+    ):
+        with pytest.raises(ResultsError, match=message):
+            read(table)
+
+
 def test_repeated_answers_to_a_text_are_counted() -> None:
     rows = ROWS.assign(num_test=4, num_correct=3 * ROWS["correct"], score=0.75 * ROWS["correct"])
     table = read(rows.drop(columns="correct"))
