@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,9 +11,11 @@ from peekbench.api.inputs import load
 from peekbench.cli.output import FAILED, SpecArgument, WorkersOption, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_tasks, warn_of_data
+from peekbench.errors import StoredTrialsError
 from peekbench.execution.fit_plans import count_work, planned_design
 from peekbench.execution.hosts import check_files
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
+from peekbench.execution.resuming import StoredRun
 from peekbench.execution.runner import store_path
 from peekbench.formatting import duration, pluralize, shorten
 from peekbench.report import render_tables
@@ -61,7 +63,7 @@ def plan(
         for line in describe_forecast(measured.forecast(experiment, number), measured):
             echo(line)
     num_classes = {name: len(facts["class_names"]) for name, facts in tasks.items()}
-    results = _read_stored(store_path(experiment), record=power)
+    results = _read_stored(experiment, tasks, record=power)
     console = make_console()
     for analysis in forecast(planned_design(experiment, num_classes, measured.variances, results), experiment.analyses):
         for warning in analysis.warnings:
@@ -75,12 +77,20 @@ def plan(
         raise typer.Exit(FAILED)
 
 
-def _read_stored(path: Path, *, record: bool) -> pd.DataFrame | None:
-    """Return the complete trials of a run; None if there are none.
+def _read_stored(
+    experiment: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], *, record: bool
+) -> pd.DataFrame | None:
+    """Return the complete trials of the run of a spec; None if there are none, or they are of another experiment.
 
     A forecast for the present estimate is a look, which is recorded. One that uses only the noise is none.
     """
+    path = store_path(experiment)
     if not path.is_file():
+        return None
+    stored = StoredRun.read(path)
+    try:
+        stored.refuse_changes(stored.keep_looks(stored.pin(experiment)), tasks)
+    except StoredTrialsError:
         return None
     results = drop_incomplete(load_results(path))
     if results.empty:

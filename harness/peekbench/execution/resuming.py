@@ -97,7 +97,7 @@ class StoredRun:
 
         Raises
         ------
-        StoreError
+        StoredTrialsError
             If the spec plans other looks up to the first maximum.
         """
         if self.experiment is None or spec.design.stop is None or not self.first_maximum:
@@ -112,9 +112,9 @@ class StoredRun:
         else:
             return spec
         if stored and spec.design.stop.sizes(first, first) != tuple(size for size in planned if size <= first):
-            raise StoreError(
+            raise StoredTrialsError(
                 f"store {self.path}: design.stop.looks has changed, but a run that is extended keeps the looks that it "
-                f"has planned; set it to {json.dumps(stored)}, or choose another name for the run"
+                f"has planned; set it to {json.dumps(stored)}, choose another name for the run"
             )
         stop = spec.design.stop.model_copy(update={"looks": looks})
         return spec.model_copy(update={"design": new.model_copy(update={"stop": stop})})

@@ -234,6 +234,8 @@ def test_plan_forecasts_when_verdicts_are_settled(spec: str, make_raw: Any) -> N
         assert (" mean " in shown) == has_means
     with Store.open("runs/small.sqlite") as store:
         assert len(store.looks()) == 1
+    Path(spec).write_text(Path(spec).read_text().replace("seed: 7", "seed: 8"))
+    assert "The noise was not measured" in plan(), "the trials in the store are of another experiment"
     Path("own.yaml").write_text(yaml.safe_dump(make_raw(methods=["controls.null"])))
     assert "methods that are no controls" in peek("plan", "own.yaml", "--no-pilot").stderr
 
