@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -266,7 +267,8 @@ def analyze(
     else:
         source, name = _to_pandas(scores), name or "scores"
     with python_messages(options.table):
-        return ReportView(report_of_table(analyze_scores(source, options), name))
+        report = report_of_table(analyze_scores(source, options), name)
+    return ReportView(replace(report, extension=replace(report.extension, command="")))  # advice is about Python
 
 
 def _to_pandas(scores: Any) -> pd.DataFrame:

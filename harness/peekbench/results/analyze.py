@@ -11,7 +11,6 @@ import pandas as pd
 
 from peekbench.data.loading import load_dataset
 from peekbench.errors import ResultsError, SpecError
-from peekbench.formatting import list_names
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.registry import find_default
@@ -31,15 +30,13 @@ from peekbench.results.read import (
 )
 from peekbench.results.recorded_looks import look_at, read_looks
 from peekbench.results.tidying import TidyTable, tidy_table
-from peekbench.results.user_columns import find_metric
+from peekbench.results.user_columns import find_metric, suggest_name
 from peekbench.spec.components import AnalysisSpec, make_component, parse_analysis
 from peekbench.spec.design import designs_by_task, list_trials
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES, ExperimentSpec
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
 from peekbench.store.writer import append_look
-
-MAX_LISTED = 20  # tasks that a message lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +272,8 @@ def _select_tasks(results: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame:
     """Select the rows of tasks, which must all have scores."""
     for task in tasks:
         if not (results["task"] == task).any():
-            known = list_names(list(map(str, results["task"].unique())), MAX_LISTED)
-            raise ResultsError(f"--task: no score has {task!r}; the scores have {known}")
+            remedy = suggest_name(task, results["task"].unique().tolist(), "tasks")
+            raise ResultsError(TableOptions(tasks=[task]).argument, f": the run has no such task; {remedy}")
     return results[results["task"].isin(tasks)].reset_index(drop=True)
 
 
@@ -291,6 +288,8 @@ def with_region(analysis: AnalysisSpec, columns: ColumnUse) -> AnalysisSpec:
     options = analysis.options
     if "region" not in type(options).model_fields or "region" in options.model_fields_set:
         return analysis
+    if columns.region is not None and columns.region < 0:
+        raise ResultsError(TableOptions(region=columns.region).argument, ": a width is at least 0; give a larger one")
     if columns.region is not None:
         return analysis.model_copy(update={"options": options.model_copy(update={"region": columns.region})})
     if columns.not_like_accuracy:

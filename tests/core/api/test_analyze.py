@@ -67,6 +67,16 @@ def test_errors_name_arguments_of_python(wide: pd.DataFrame, change: Callable[..
     assert "--" not in str(caught.value)
 
 
+def test_a_file_has_the_report_of_its_frame(wide: pd.DataFrame) -> None:
+    small = wide.assign(test=wide["test"] - 0.048)
+    small.to_csv("scores.csv", index=False)
+    frame, file = (pb.analyze(scores, ["summary"]) for scores in (small, "scores.csv"))
+    assert repr(file) == repr(frame).replace("the data frame", "scores.csv")
+    assert "then analyze it with earlier=[10]" in repr(file)
+    with pytest.raises(pb.PeekbenchError, match=r"^region=-1: a width is at least 0"):
+        pb.analyze("scores.csv", region=-1)
+
+
 def test_the_headline_counts_complete_trials(wide: pd.DataFrame) -> None:
     table = melt(wide)
     is_lost = (table["arm"] == "test") & (
