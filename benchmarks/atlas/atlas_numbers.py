@@ -22,13 +22,13 @@ from atlas_records import Atlas, Effect, Method, Run, Section, State, Task
 from peekbench import load_results, load_spec
 from peekbench.data.preflight import share_of_copies
 from peekbench.records import FloatArray
-from peekbench.results import Configuration, configurations, select_score
+from peekbench.results import Configuration, configurations
 from peekbench.results.analyze import AnalysisOptions, analyze, planned_trials, without_controls
 from peekbench.results.missing_trials import drop_incomplete
 from peekbench.spec.design import designs_by_task
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.reader import Store
-from peekbench_stats import resolve_score, units_of
+from peekbench_stats import resolve_score, select_score, units_of
 from peekbench_summary.estimates import estimate_these_tasks
 from peekbench_summary.forecast import minimum_detectable
 

@@ -1,6 +1,7 @@
 from .analysis_options import check_region as check_region
 from .analysis_options import find_families as find_families
 from .analysis_options import resolve_score as resolve_score
+from .analysis_options import select_score as select_score
 from .crossed_texts import CrossedInterval as CrossedInterval
 from .crossed_texts import CrossedMean as CrossedMean
 from .crossed_texts import cross_interval as cross_interval

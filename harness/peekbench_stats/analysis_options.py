@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from peekbench.errors import ResultsError, SpecError
 from peekbench.formatting import list_names
 from peekbench.records import POINTS, FamilyChoice, ScoreUnits
+from peekbench.records.scores import SCORE_NAMES, find_score
 from peekbench.results import Configuration
 
 if TYPE_CHECKING:
@@ -54,6 +55,51 @@ def resolve_score(results: pd.DataFrame, name: str) -> str:
         tasks = list_names(results["task"][is_text_scored].unique().tolist(), MAX_NAMED)
         raise ResultsError(f"only some rows are scored in bits per byte, those of {tasks}; analyze them apart")
     return "bits_per_byte"
+
+
+def select_score(results: pd.DataFrame, name: str, analysis: str) -> pd.DataFrame:
+    """Return the results with the chosen score in the column `score`, so that higher is better.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    name
+        'score', which leaves the results unchanged, or another score. Scores of which less is better, such as the log
+        loss, are negated.
+    analysis
+        Name of the analysis, for errors.
+
+    Returns
+    -------
+    pandas.DataFrame
+        If another score was chosen, `num_correct` is missing, because the score is not a count of correct answers.
+
+    Raises
+    ------
+    SpecError
+        If the results lack the score; the error names the scores that are available.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from peekbench.results import tidy
+    >>> scores = pd.DataFrame({"task": "news", "arm": ["extra", "test"], "score": [0.7, 0.8], "log_loss": [0.9, 0.6]})
+    >>> select_score(tidy(scores, "my scores"), "log_loss", "summary")["score"].tolist()
+    [-0.9, -0.6]
+    """
+    if name == "score":
+        return results
+    values = results.reindex(columns=[name])[name]
+    if num_missing := int(values.isna().sum()):
+        available = ", ".join(score for score in SCORE_NAMES if results[score].notna().all())
+        raise SpecError(
+            f"analysis {analysis}, option score: {name} is missing in {num_missing:,} of {len(results):,} rows; add "
+            f"it, or use a score that all rows have: {available}"
+        )
+    if not find_score(name).is_higher_better:
+        values = -values
+    return results.assign(score=values, num_correct=None, percentages="")
 
 
 def check_region(region: float | None, analysis: str, *, units: ScoreUnits, option: str = "region") -> None:

@@ -11,13 +11,14 @@ import pandas as pd
 from peekbench import Analysis, Column, Estimate, Table, Verdict
 from peekbench.errors import SpecError
 from peekbench.records import Cell, Decision, FailedCheck, Family, PosteriorEvidence, ScoreName, ScoreUnits, Unit
-from peekbench.results import decide, select_score
+from peekbench.results import decide
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results, warn_of_shared_draws
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.counts import fit_counts
 from peekbench_bayes.figures import Fit, forest, posteriors
 from peekbench_bayes.options import Hierarchical
 from peekbench_bayes.posterior import Posterior, Summary, summarize
+from peekbench_stats import select_score
 
 NOTES = {
     "calibrated": "boost = extra - base, bias = test - extra, averaged over these tasks and models, from a "

@@ -10,7 +10,6 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench.records import Cell, FloatArray, Unit
-from peekbench.results import select_score
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results
 from peekbench_bayes.calibrated import WARM_UP, Cells, sample, sample_population, summarize_cells
 from peekbench_bayes.counts import differences_of_rows, make_count_rows, predict_probabilities
@@ -19,6 +18,7 @@ from peekbench_bayes.laplace import CountRows, Draws
 from peekbench_bayes.options import DifferencePriors, PriorCheck, Recovery
 from peekbench_bayes.posterior import decision_columns, decision_shares, format_region, interval_ends
 from peekbench_bayes.slices import CHAIN_BATCH, draw_averages
+from peekbench_stats import select_score
 
 
 def simulate_prior_differences(

@@ -17,7 +17,6 @@ from scipy.special import ndtr
 from peekbench import Analysis, Column, Estimate, Table
 from peekbench.formatting import pluralize
 from peekbench.records import NUMBERS, Cell, FloatArray
-from peekbench.results import select_score
 from peekbench_bayes import figures
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results, warn_of_shared_draws
 from peekbench_bayes.calibrated import WARM_UP, Cells, sample, summarize_cells
@@ -25,6 +24,7 @@ from peekbench_bayes.counts import make_count_rows
 from peekbench_bayes.laplace import CountRows, Mode, difference_offsets, differentiate, find_mode
 from peekbench_bayes.options import CountPriors, DifferencePriors, Meta, Preset
 from peekbench_bayes.posterior import decision_columns, decision_shares, format_region, interval_ends
+from peekbench_stats import select_score
 
 BATCH = 10  # slices fitted together; their arrays fit into the processor's cache
 CHAIN_BATCH = 50  # slices that are chains of one Gibbs sampler

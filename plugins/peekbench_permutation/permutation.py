@@ -11,13 +11,14 @@ from scipy.stats import false_discovery_control
 
 from peekbench import Analysis, Column, Table
 from peekbench.records import Cell
-from peekbench.results import Configuration, Configurations, configurations, find_score, select_score
+from peekbench.results import Configuration, Configurations, configurations, find_score
 from peekbench_permutation import Permutation
 from peekbench_stats import (
     SignFlips,
     find_families,
     hierarchical_rejections,
     resolve_score,
+    select_score,
     sign_flip_test,
     stratified_sign_flip_test,
     t_test,

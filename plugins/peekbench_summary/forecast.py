@@ -26,8 +26,8 @@ from peekbench.records import (
     ScoreUnits,
     Settling,
 )
-from peekbench.results import Configuration, configurations, default_region, read_looks, score_units, select_score
-from peekbench_stats import check_region, levels_at, resolve_score, units_of
+from peekbench.results import Configuration, configurations, default_region, read_looks, score_units
+from peekbench_stats import check_region, levels_at, resolve_score, select_score, units_of
 from peekbench_summary.biased_rule import Bias, Region, levels_of, size_of
 from peekbench_summary.estimates import estimate_these_tasks, failures_cancel, format_chosen, mean_over_tasks
 from peekbench_summary.power import Power

@@ -10,8 +10,8 @@ import pandas as pd
 from peekbench import Column, Estimate, Table, Verdict
 from peekbench.formatting import SHARED_DRAWS, capitalize, join_words
 from peekbench.records import POINTS, Cell, Predictions, Unit
-from peekbench.results import SCORES, Configuration, Configurations, configurations, find_score, select_score
-from peekbench_stats import resolve_score
+from peekbench.results import SCORES, Configuration, Configurations, configurations, find_score
+from peekbench_stats import resolve_score, select_score
 from peekbench_summary import Summary
 from peekbench_summary.estimates import estimate_effect
 from peekbench_summary.text_noise import with_fixed_texts

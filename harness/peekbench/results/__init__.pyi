@@ -19,5 +19,4 @@ from .read import load_results as load_results
 from .recorded_looks import read_looks as read_looks
 from .region import decide as decide
 from .region import default_region as default_region
-from .region import select_score as select_score
 from .tidying import tidy as tidy

@@ -288,7 +288,7 @@ def score_units(results: pd.DataFrame) -> ScoreUnits:
     Parameters
     ----------
     results
-        The results table, with the chosen score, see `select_score`.
+        The results table, with the chosen score in the column `score`.
 
     Returns
     -------
@@ -298,10 +298,10 @@ def score_units(results: pd.DataFrame) -> ScoreUnits:
     Examples
     --------
     >>> import pandas as pd
-    >>> from peekbench.results import select_score, tidy
+    >>> from peekbench.results import tidy
     >>> scores = pd.DataFrame({"task": "a", "arm": ["extra", "test"], "score": [0.3, 0.4], "macro_f1": [0.5, 0.6]})
     >>> results = tidy(scores, "my scores")
-    >>> score_units(results).score, score_units(select_score(results, "macro_f1", "summary")).score
+    >>> score_units(results).score, score_units(results.assign(score=results["macro_f1"])).score
     ('number', 'fraction')
     """
     is_fraction = results["num_correct"].notna() | (results["percentages"] == "yes")
