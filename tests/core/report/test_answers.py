@@ -41,6 +41,7 @@ UNDECIDED = Verdict("tapt", "bias", "inconclusive", Estimate(0.002, -0.01, 0.014
 SAME = Verdict("pca", "bias", "equivalent", Estimate(-0.001, -0.002, 0.001), 0.005)
 NULL = Verdict("null", "bias", "passed", Estimate(0.0, -0.1, 0.1), 0.005, control="negative")
 RUN = Extension("peekbench run r.yaml", "run", num_subsamples=12)
+INTERRUPTED = replace(RUN, num_missing=7)
 
 
 def ask(*verdicts: Verdict, extension: Extension = RUN, **parts: Any) -> dict[str, Answer]:
@@ -104,6 +105,11 @@ def test_a_score_that_adapting_lowers_is_explained_and_what_remains_is_not_calle
 def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
     answers = ask(UP, UNDECIDED, SAME, NULL, warnings=("careful",))
     assert answers["Biased?"].text == "Yes. Of 3 methods, 1 is biased up, 1 equivalent, 1 inconclusive."
+    early = replace(UP, evidence=TrialEvidence(1, 20, looks=LooksTaken(number=2, share=0.4)))
+    at_end = replace(UP, evidence=TrialEvidence(1, 50, looks=LooksTaken(number=5, share=1.0)))
+    assert "estimates tend to be too far from 0" in ask(early, SAME)["How large?"].details
+    for others in (ask(at_end), ask(replace(early, decision="equivalent")), ask(early, extension=INTERRUPTED)):
+        assert "too far" not in others["How large?"].details
     weak = ask(replace(SAME, decision="no signal"))["Biased?"].text
     assert weak == "Cannot be seen. pca has no signal (predictions are at chance)."
 
@@ -285,8 +291,7 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
     assert ask(UNDECIDED, failures=(failure,))["What next?"].short == "Repeat the failed trials"
     copied = ask(UP, has_copies=True)["What next?"]
     assert (copied.short, copied.command) == ("Remove the copies", "peekbench run r.yaml --fresh")
-    missing = replace(RUN, num_missing=7)
-    assert ask(UNDECIDED, extension=missing)["What next?"].text == "Finish the run. 7 trials are missing."
+    assert ask(UNDECIDED, extension=INTERRUPTED)["What next?"].text == "Finish the run. 7 trials are missing."
     undecided = replace(NULL, method="leak", control="positive", decision="undecided")
     assert ask(SAME, undecided)["What next?"].text == ("More data. The run is too small to be checked by leak.")
     assert ask(UP, undecided)["What next?"].short == "Report the extra scores"

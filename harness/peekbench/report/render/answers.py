@@ -37,7 +37,7 @@ def answer(report: Report) -> list[Answer]:
     if not judged:
         return []
     answers = [Answer("Question", QUESTION), *_publish(judged), _find_bias(report, judged)]
-    answers += [*_measure(judged), _judge_run(report, judged, controls)]
+    answers += [*_measure(report, judged), _judge_run(report, judged, controls)]
     first, *others = [*list_warnings(report), ""]
     if first:
         more = ""
@@ -78,7 +78,7 @@ def _find_bias(report: Report, judged: Sequence[Verdict]) -> Answer:
     return Answer("Biased?", short, details)
 
 
-def _measure(judged: Sequence[Verdict]) -> Iterator[Answer]:
+def _measure(report: Report, judged: Sequence[Verdict]) -> Iterator[Answer]:
     """State the range of the estimates; nothing if there are none."""
     unit = judged[0].unit
     known = [verdict for verdict in judged if verdict.estimate.is_known and verdict.unit == unit]
@@ -95,7 +95,7 @@ def _measure(judged: Sequence[Verdict]) -> Iterator[Answer]:
     else:
         size = f"{format_cell(low.estimate.mean, unit)} to {format_quantity(high.estimate.mean, unit)}"
         details.append(f"These are the estimates of {low.method} and {high.method}, not an interval.")
-    if any(map(_is_early, known)):
+    if any(map(_is_early, known)) and not report.extension.num_missing:
         details.append("Because the run stopped early, estimates tend to be too far from 0; intervals allow for this.")
     if region and not others:
         details.append(f"Up to {format_size(region, unit)} is negligible.")
