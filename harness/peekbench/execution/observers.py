@@ -110,10 +110,7 @@ class Observers:
     """
 
     def __init__(
-        self,
-        display: object = None,
-        specs: Sequence[ObserverSpec] = (),
-        warn: Callable[[str], None] = lambda _: None,
+        self, display: object = None, specs: Sequence[ObserverSpec] = (), warn: Callable[[str], None] = lambda _: None
     ) -> None:
         self._display = display
         self._specs = specs

@@ -20,10 +20,7 @@ from peekbench.records.answers import Predicted, find_answers
 from peekbench.records.data import FloatArray, Inputs, IntArray, Task
 from peekbench.records.trials import Predictor
 
-OUTPUTS = {
-    "logits": "output.logits.softmax(-1)",
-    "label_ids": "scipy.special.softmax(output.predictions, axis=-1)",
-}
+OUTPUTS = {"logits": "output.logits.softmax(-1)", "label_ids": "scipy.special.softmax(output.predictions, axis=-1)"}
 """Probabilities of outputs of transformers, by a field that identifies the output."""
 
 MAX_SHOWN = 100  # characters of values in messages
@@ -130,12 +127,7 @@ def _find_order(model: Any, task: Task, train_labels: Any) -> IntArray | None:
 
 
 def _read(
-    found: Any,
-    inputs: Inputs,
-    task: Task,
-    what: str,
-    classes: IntArray | None = None,
-    known: _Numbers | None = None,
+    found: Any, inputs: Inputs, task: Task, what: str, classes: IntArray | None = None, known: _Numbers | None = None
 ) -> Predicted:
     """Return labels or probabilities in the order of the classes or labels of a task.
 

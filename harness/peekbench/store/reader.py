@@ -22,13 +22,7 @@ from peekbench.records.trials import Draw, Repeat, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
 from peekbench.store.differences import run_identifier
-from peekbench.store.files import (
-    read_only_uri,
-    real_path,
-    refuse_foreign_log,
-    refuse_lost_log,
-    remove_empty_log,
-)
+from peekbench.store.files import read_only_uri, real_path, refuse_foreign_log, refuse_lost_log, remove_empty_log
 from peekbench.store.schema import (
     SCORE_COLUMNS,
     damage_error,

@@ -19,21 +19,10 @@ from typing import Any, Self
 from peekbench.errors import StoreError
 from peekbench.records.runs import Host, PlannedLook
 from peekbench.records.trials import ArmResult, Trial, TrialFailure, TrialResult
-from peekbench.spec.compatibility import (
-    Experiment,
-    changed_experiment,
-    describe_repeats,
-    pins_to_plain,
-    refuse_changes,
-)
+from peekbench.spec.compatibility import Experiment, changed_experiment, describe_repeats, pins_to_plain, refuse_changes
 from peekbench.spec.design import describe_look
 from peekbench.spec.experiment import ExperimentSpec, canonical
-from peekbench.store.files import (
-    hold_lock,
-    identify_files,
-    real_path,
-    refuse_lost_log,
-)
+from peekbench.store.files import hold_lock, identify_files, real_path, refuse_lost_log
 from peekbench.store.reader import IS_DRAW, EmptyStoreError, Store
 from peekbench.store.schema import (
     ARM_COLUMNS,
@@ -74,12 +63,7 @@ class StoreWriter(Store):
 
     @classmethod
     def for_run(
-        cls,
-        path: str | Path,
-        spec: ExperimentSpec,
-        tasks: Mapping[str, Mapping[str, Any]],
-        *,
-        fresh: bool = False,
+        cls, path: str | Path, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], *, fresh: bool = False
     ) -> Self:
         """Open the store of a run to fill it. Create the file if it does not exist.
 

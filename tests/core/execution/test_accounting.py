@@ -61,10 +61,7 @@ def test_a_timeout_needs_a_worker_process(make_spec: MakeSpec) -> None:
 
 @pytest.mark.slow
 def test_trials_that_exceed_the_time_limit_fail(make_spec: MakeSpec) -> None:
-    methods: list[Any] = [
-        "toy.constant",
-        {"use": "toy.faulty", "options": {"error": "none", "seconds": TIMEOUT}},
-    ]
+    methods: list[Any] = ["toy.constant", {"use": "toy.faulty", "options": {"error": "none", "seconds": TIMEOUT}}]
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 1}
     summary = run(make_spec(methods=methods, design=design, timeout=5, tasks=["toy.words"], executor="local"))
     assert (summary.finished, summary.failed) == (1, 1)

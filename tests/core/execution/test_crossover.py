@@ -111,11 +111,7 @@ def test_fits_and_rows_are_counted(make_spec: MakeSpec) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (1, ".*greater than or equal to 2: 1"),
-        (True, ".*a valid integer: True"),
-    ],
+    ("value", "message"), [(1, ".*greater than or equal to 2: 1"), (True, ".*a valid integer: True")]
 )
 def test_other_numbers_of_sets_are_refused(value: Any, message: str, make_spec: MakeSpec) -> None:
     with pytest.raises(SpecError, match=f"design.crossover: {message}"):

@@ -128,14 +128,7 @@ def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
 
 def test_membership_decides_what_each_rule_is_worth(make_spec: MakeSpec) -> None:
     """A method that knows the labels of its unlabeled texts is right about members, and as `extra` about others."""
-    rules = [
-        {"cross": 3},
-        {"prequential": 3},
-        {"stream": 4},
-        {"blocks": 5},
-        "single",
-        {"swap-in": 3},
-    ]
+    rules = [{"cross": 3}, {"prequential": 3}, {"stream": 4}, {"blocks": 5}, "single", {"swap-in": 3}]
     spec = make_spec(
         methods=[{"use": "controls.leak", "options": {"share": 1.0}}],
         arms=["base", "extra", "test", {"mix": 0.5}, *rules],

@@ -131,10 +131,7 @@ def test_predictions_must_not_depend_on_the_inputs_that_are_predicted_together()
     for predict, message in (
         (lambda rows: rows[:, 0] - rows.mean(), "5 of 10 inputs, predicted alone, change by up to 2.5"),
         (lambda rows: rows[:, 0] + rows[0], "change by up to 5"),  # depends on the inputs before it
-        (
-            lambda rows: inputs[:, 0],
-            "predicted alone, raise ContractError: predictions",
-        ),
+        (lambda rows: inputs[:, 0], "predicted alone, raise ContractError: predictions"),
     ):
         with pytest.raises(ContractError, match=message):
             check(predict)

@@ -11,12 +11,7 @@ from typing import Any
 import pytest
 
 from peekbench.errors import DataError, SpecError, StoreError
-from peekbench.execution.hosts import (
-    check_files,
-    download_all,
-    prefetch_method,
-    prefetch_methods,
-)
+from peekbench.execution.hosts import check_files, download_all, prefetch_method, prefetch_methods
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import ExperimentSpec

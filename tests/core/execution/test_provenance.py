@@ -44,14 +44,7 @@ def test_a_session_describes_the_commit_and_runs_nothing_that_the_repository_con
 def test_relevant_versions_of_a_distribution_with_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Distribution a requires b with an extra; its plugin imports e but not f, which are for extras of a."""
     metadata = {
-        "a": [
-            "b[more]",
-            "absent",
-            "not valid!",
-            "e ; extra == 'x'",
-            "f ; extra == 'x'",
-            "a[x]; extra == 'y'",
-        ],
+        "a": ["b[more]", "absent", "not valid!", "e ; extra == 'x'", "f ; extra == 'x'", "a[x]; extra == 'y'"],
         "b": ["C-c >= 1; extra == 'more'", "d; python_version < '3'", "a"],
         "c_c": [],
         **{name: [] for name in "def"},

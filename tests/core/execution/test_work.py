@@ -284,8 +284,7 @@ def test_data_that_change_during_a_run_stop_it(
     rows = tmp_path / "rows.csv"
     rows.write_text("text,label\n" + "".join(f"text {row},{row % 2}\n" for row in range(90)))
     spec = make_spec(
-        tasks=[{"use": "files", "options": {"path": "rows.csv"}}],
-        executor={"use": "local", "options": {"workers": 2}},
+        tasks=[{"use": "files", "options": {"path": "rows.csv"}}], executor={"use": "local", "options": {"workers": 2}}
     )
     worker = SpecWork(spec, Identity(data={"files": "what it was before"}))
     with pytest.raises(DataError, match="task files: its data have changed since the run started"):

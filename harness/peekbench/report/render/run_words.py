@@ -187,20 +187,13 @@ def describe_provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, An
     last = sessions[-1]
     packages, machine = last["packages"], last["machine"]
     versions = [f"{name} {packages[name]}" for name in MAIN_PACKAGES if name in packages]
+    hardware = (machine["processor"], f"{machine['cores']} cores", f"{machine['memory'] / 2**30:.0f} GiB")
     return {
         "spec": f"{spec.name}, seed {spec.seed}; report.json has the full spec",
         "peekbench": f"{last['peekbench']}, Python {last['python']}",
         "packages": ", ".join(versions),
         "commit": last["commit"] or "unknown",
-        "machine": ", ".join(
-            [
-                machine["processor"],
-                f"{machine['cores']} cores",
-                f"{machine['memory'] / 2**30:.0f} GiB",
-                *machine.get("gpus", ()),  # missing in stores of earlier versions
-                machine["system"],
-            ]
-        ),
+        "machine": ", ".join([*hardware, *machine["gpus"], machine["system"]]),
         **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
         "command": shlex.join(session_command(last)),
         "sessions": f"{len(sessions)}, the last started {last['started']}",
