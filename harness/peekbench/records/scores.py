@@ -354,7 +354,7 @@ SCORES: tuple[Score, ...] = (
         },
         minimum=-math.inf,
         is_required=True,
-        synonyms=("accuracy", "acc", "r2"),
+        synonyms=("accuracy", "acc", "main_score", "r2"),
     ),
     Score(
         "log_loss",

@@ -63,7 +63,7 @@ class ResultsColumn:
 OF_TRIAL = partial(ResultsColumn, is_of_arm=False)
 SEED_NAMES = ("seed", "random_seed", "run")
 SUBSAMPLE_NAMES = (*SEED_NAMES, "fold", "draw", "repeat")
-LOSS_NAMES = ("wer", "cer", "rmse", "mae", "mse", "nll", "perplexity", "eval_loss")
+LOSS_NAMES = ("wer", "cer", "rmse", "mae", "mse", "nll", "perplexity")
 COLUMNS: tuple[ResultsColumn, ...] = (
     OF_TRIAL("task", "text", ("task_name", "dataset", "benchmark")),
     OF_TRIAL("method", "text", ("method_name", "system", "algorithm")),

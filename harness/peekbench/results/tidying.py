@@ -229,13 +229,22 @@ def _number_rows(reader: CellReader, trials: pd.DataFrame, texts: RowTexts | Non
     num_same, listed, missing = int(numbers.max()) + 1, ", ".join(places.columns), "subsample"
     if reader.has_grades and texts is None:
         missing = TEXT.name
+    added = TableOptions(dict.fromkeys(reader.roles.unknown, "MEANING"))
+    if len(numbering := [name for name in reader.roles.unknown if _numbers_pairs(reader.table[name], places)]) == 1:
+        added = TableOptions({numbering[0]: missing}, [name for name in reader.roles.unknown if name not in numbering])
     raise ResultsError(
         f"{reader.origin}: {num_same:,} rows have the same {listed}, and no column numbers the {missing}s, so it is "
         f"unknown which rows of the arms belong together. Add a column {missing!r}, or name yours with ",
         mapping("COLUMN", missing),
         NAME_FITS if texts is not None else "",
-        added=TableOptions(dict.fromkeys(reader.roles.unknown, "MEANING")),
+        added=added,
     )
+
+
+def _numbers_pairs(cells: pd.Series[Any], places: pd.DataFrame) -> bool:
+    """Return whether each value occurs once in an arm of a place, and in several arms."""
+    rows = places.assign(number=cells)
+    return not rows.duplicated().any() and bool(rows.drop(columns="arm", errors="ignore").duplicated(keep=False).all())
 
 
 def number_by_content(trials: pd.DataFrame, scores: np.ndarray[Any, Any]) -> pd.Series[int]:

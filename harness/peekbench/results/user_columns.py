@@ -182,16 +182,16 @@ def normalize_arm(name: str) -> str | None:
 def find_role(name: str) -> Role | None:
     """Guess the content of a column from its name; None if the name is unknown.
 
-    A name is an arm, a column, a measure and base, extra or test in either order, or MEASURE_ARM for any arm.
+    A name is an arm, a column, a measure and base, extra or test in either order, or MEASURE_ARM; eval_ is a prefix.
 
     Examples
     --------
-    >>> [str(find_role(name)) for name in ("Seed", "Accuracy (extra)", "num_correct_test", "host", "log_loss_mix-0.25")]
-    ['subsample', 'extra', 'num_correct_test', 'None', 'log_loss_mix-0.25']
+    >>> [str(find_role(name)) for name in ("Seed", "Accuracy (extra)", "eval_accuracy", "host", "log_loss_mix-0.25")]
+    ['subsample', 'extra', 'score', 'None', 'log_loss_mix-0.25']
     """
     if (arm := normalize_arm(name)) is not None:
         return Role("score", arm)
-    if (role := ROLES.get(normalize(name))) is not None:
+    if (role := ROLES.get(normalize(name).removeprefix("eval"))) is not None:
         return role
     measure, _, of_arm = name.rpartition("_")
     column, arm = COLUMN_OF.get(normalize(measure), ""), normalize_arm(of_arm)
@@ -376,6 +376,9 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
     if not roles.unknown:
         raise ResultsError(problem + warning)
     near = find_nearest(str(missing), roles.unknown)
+    of_arms = [name for name in roles.unknown if getattr(find_role(name), "column", "") == str(missing)]
+    if len(of_arms) == 1:  # test_score of scikit-learn in a table with a column of arms
+        near = of_arms[0]
     alike = (name for name in roles.unknown if ROLES.get(find_nearest(normalize(name), ROLES)) == missing)
     if near := near or next(alike, ""):
         raise ResultsError(f"{problem}, or did you mean {short(near)!r}?", added=TableOptions({near: str(missing)}))

@@ -61,7 +61,7 @@ def test_a_table_of_another_tool_is_tidied_first(simulate: Simulate) -> None:
         other.sample(frac=1, random_state=1), AnalysisOptions(["summary"], TableOptions(**meaning))
     ).analyses
     assert summary.verdicts == expected.verdicts
-    with pytest.raises(ResultsError, match="the data frame: 5 rows have the same(?s:.*)--map 'draw no=MEANING'"):
+    with pytest.raises(ResultsError, match="the data frame: 5 rows have the same(?s:.*)--map 'draw no=subsample'"):
         analyze(other)
     with pytest.raises(TypeError, match="map"):
         analyze(other, AnalysisOptions(table=TableOptions(map={})))  # type: ignore[call-arg]
