@@ -85,9 +85,9 @@ def _read_stored(
     A forecast for the present estimate is a look, which is recorded. One that uses only the noise is none.
     """
     path = store_path(experiment)
-    if not path.is_file():
-        return None
     stored = StoredRun.read(path)
+    if stored.experiment is None:
+        return None
     try:
         stored.refuse_changes(stored.keep_looks(stored.pin(experiment)), tasks)
     except StoredTrialsError:
