@@ -317,9 +317,8 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
 
 
 UNKNOWN = (
-    "chance of a verdict: unknown, because typical noise is known only for accuracies of methods that are no controls, "
-    "and that of folds only from a pilot (without --no-pilot); otherwise, run the spec with few subsamples, then plan "
-    "again"
+    "chance of a verdict: unknown, because typical noise is known only for accuracies of methods that are no controls. "
+    "With folds, leave out --no-pilot; otherwise, run the spec with few subsamples, then plan again"
 )
 
 
