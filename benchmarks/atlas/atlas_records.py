@@ -127,7 +127,7 @@ class Cell(Record):
 
 
 class TestSet(Record):
-    """An official test set."""
+    """An official test set and the methods of a spec."""
 
     train: int
     test: int
@@ -151,5 +151,6 @@ class Official(Record):
     """Numbers of the official test sets and of the regression on sizes."""
 
     runs: dict[str, Run]
-    sets: dict[str, TestSet]
+    sets: dict[str, dict[str, TestSet]]
+    """Test sets by spec and task."""
     sizes: list[Size]

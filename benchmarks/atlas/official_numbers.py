@@ -25,7 +25,10 @@ from peekbench_summary import Summary
 from peekbench_summary.families import judge_all
 from peekbench_summary.text_noise import with_fixed_texts
 
-OFFICIAL, SIZES = ("official", "official_hub"), ("sizes",)
+OFFICIAL = (
+    "official", "official_hub", "official_tables", "official_trained", "official_trained_hub", "official_prompts",
+)  # fmt: skip
+SIZES = ("sizes",)
 PUBLISHED_OFFICIAL = SPECS.parents[1] / "reports" / "published" / "official" / "official.json"
 NUM_DRAWS = 500
 """Resampled test sets, and resampled sets of tasks for the intervals of the regression."""
@@ -41,7 +44,7 @@ def read_official() -> Official | None:
 def collect_official(folder: Path, earlier: Official | None = None) -> Official:
     """Return the numbers of all finished runs, and those of earlier ones in place of runs that the folder lacks."""
     runs: dict[str, Run] = {}
-    sets: dict[str, TestSet] = {}
+    sets: dict[str, dict[str, TestSet]] = {}
     sizes: list[Size] = []
     for name in (*OFFICIAL, *SIZES):
         results = read_finished(name, folder)
@@ -54,7 +57,7 @@ def collect_official(folder: Path, earlier: Official | None = None) -> Official:
                 classes = {task: len(facts["class_names"]) for task, facts in store.tasks().items()}
             sizes = list(regress(results, classes))
         else:
-            sets |= {str(task): collect_set(rows, path) for task, rows in results.groupby("task", observed=True)}
+            sets[name] = {str(task): collect_set(rows, path) for task, rows in results.groupby("task", observed=True)}
     if earlier is not None:
         runs, sets, sizes = earlier.runs | runs, earlier.sets | sets, sizes or earlier.sizes
     return Official(runs=runs, sets=sets, sizes=sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import comb
 from statistics import fmean, median
 
 from atlas_records import Cell, Effect, Official
@@ -16,9 +17,10 @@ class OfficialFacts:
     """What the page states on official test sets: cells are pairs of a method and a test set that are judged."""
 
     def __init__(self, official: Official) -> None:
-        self.sets = official.sets
+        self.sets = [found for sets in official.sets.values() for found in sets.values()]
+        self.tasks = {task for sets in official.sets.values() for task in sets}
         self.sizes = official.sizes
-        self.every = [cell for found in official.sets.values() for cell in found.methods]
+        self.every = [cell for found in self.sets for cell in found.methods]
         self.cells = [cell for cell in self.every if cell.state == "judged"]
         self.methods = list(dict.fromkeys(cell.method for cell in self.every))
         self.by_method = {name: [cell for cell in self.cells if cell.method == name] for name in self.methods}
@@ -51,19 +53,21 @@ class OfficialFacts:
         return sum(abs(cell.bias.mean) * 100 > points_of_accuracy for cell in self.cells)
 
     def order(self, what: str) -> float:
-        """Return the mean share of pairs of methods in another order."""
-        return fmean(found.order[what] for found in self.sets.values())
+        """Return the share of pairs of methods, of one spec on one test set, in another order."""
+        compared = [found for found in self.sets if found.order]
+        pairs = [comb(sum(cell.state == "judged" for cell in found.methods), 2) for found in compared]
+        return fmean((found.order[what] for found in compared), weights=pairs)
 
     @property
     def controls(self) -> str:
         """Number of test sets by verdict on a control."""
-        verdicts = Counter(bias.decision for found in self.sets.values() for bias in found.controls.values())
+        verdicts = Counter(bias.decision for found in self.sets for bias in found.controls.values())
         return ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())
 
     @property
     def leak(self) -> str:
         """Smallest and largest bias of the positive control."""
-        biases = [found.controls["positive"].mean for found in self.sets.values()]
+        biases = [found.controls["positive"].mean for found in self.sets]
         return f"{points(min(biases))} to {points(max(biases))}"
 
     @property
