@@ -152,7 +152,7 @@ Checked? No controls. The intervals assume that the 20 subsamples (draws of rows
 What next? Nothing. The bias is negligible.
 """,
     "methods": """
-Biased? Yes. Of 4 configurations (2 methods at several sizes or with several models), 1 is biased up, 1
+Biased? Yes. Of 4 configurations (2 methods with several test sets, sizes or models), 1 is biased up, 1
     inconclusive, 2 inert (predictions do not depend on the unlabeled data).
 How large? 0.00 to +3.57 points. These are the estimates of all-words (num_train=60) and count (num_train=60),
     not an interval. Up to 0.50 points is negligible.
@@ -217,7 +217,7 @@ def squeeze(text: str) -> str:
 EXPLAINED = {
     r"subsamples?": r"random draws|random divisions|draws of rows",
     r"folds?": r"parts \(folds",
-    r"configurations?": r"methods at several sizes",
+    r"configurations?": r"methods with several",
     r"tie": r"share a letter",
     r"boost": r"extra - base",
     r"inert": r"do not depend on the unlabeled",

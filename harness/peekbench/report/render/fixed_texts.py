@@ -240,7 +240,7 @@ def count_methods(verdicts: Sequence[Verdict]) -> str:
     counted = pluralize(number, "method")
     if number == len(verdicts):
         return counted
-    return f"{pluralize(len(verdicts), 'configuration')} ({counted} at several sizes or with several models)"
+    return f"{pluralize(len(verdicts), 'configuration')} ({counted} with several test sets, sizes or models)"
 
 
 def size_for_others(verdict: Verdict) -> str:
