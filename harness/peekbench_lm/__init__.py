@@ -20,6 +20,7 @@ Module                Contents
 ``forward_context``   context of a forward pass: dropout and gradient checkpointing
 ``attention``         attention within each text of a packed sequence
 ``network``           `PackedNetwork`: a network of transformers that computes packed texts
+``once``              values of texts that a process computes once
 ``loading``           networks from files, with weights of 32 or of four bits
 ``language_model``    `LanguageModel`: head, loss, adapters and copies of weights
 ``fit``               steps that fits share: leases of models, adapters, metrics of memory

@@ -78,6 +78,7 @@ def score_continuations(
     continuations: Sequence[Sequence[int]],
     batch_size: int,
     precision: Precision,
+    beginning: Beginning | None = None,
 ) -> FloatArray:
     """Return the natural log probability of each continuation after each text; shape (len(texts), len(continuations)).
 
@@ -91,9 +92,12 @@ def score_continuations(
         Number of texts that are computed at once; fewer if the device is out of memory.
     precision
         Data type of matrix products.
+    beginning
+        First tokens of every text, but not all tokens of one, whose keys and values a single text uses again. Several
+        texts use those of all tokens that they share.
     """
     if supports_trees(model, texts, continuations):
-        return _score_trees(model, texts, ContinuationTree(continuations), batch_size, precision)
+        return _score_trees(model, texts, ContinuationTree(continuations), batch_size, precision, beginning)
     return score_separately(model, texts, continuations, batch_size, precision)
 
 
@@ -177,15 +181,22 @@ def score_separately(
 
 
 def _score_trees(
-    model: LanguageModel, texts: Sequence[Sequence[int]], tree: ContinuationTree, batch_size: int, precision: Precision
+    model: LanguageModel,
+    texts: Sequence[Sequence[int]],
+    tree: ContinuationTree,
+    batch_size: int,
+    precision: Precision,
+    beginning: Beginning | None = None,
 ) -> FloatArray:
     """Return the scores of `score_continuations` for the continuations of a tree."""
     model.network.eval()
-    num_shared = count_shared(texts)
+    if beginning is None or len(texts) > 1:
+        beginning = Beginning(texts[0][: count_shared(texts)])
+    num_shared = len(beginning.ids)
     scores = np.empty((len(texts), len(tree.steps)))
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
     with model.default_attention(), torch.autocast(model.device.type, torch.bfloat16, enabled=precision == "bf16"):
-        prefix = compute_prefix(model, texts[0][:num_shared]) if num_shared else []
+        prefix = beginning.keys_and_values(model)
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
 
@@ -200,6 +211,27 @@ def _score_trees(
 
             scores[rows] = model.micro_batch.run(len(rows), attempt)
     return scores
+
+
+class Beginning:
+    """First tokens of texts, whose keys and values are computed at most once, with one model and precision.
+
+    Parameters
+    ----------
+    ids
+        Token ids.
+    """
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self.ids = ids
+        """Token ids."""
+        self._keys_and_values: KeysAndValues = []
+
+    def keys_and_values(self, model: LanguageModel) -> KeysAndValues:
+        """Return keys and values, none without tokens. Call it inside `LanguageModel.default_attention`."""
+        if self.ids and not self._keys_and_values:
+            self._keys_and_values = compute_prefix(model, self.ids)
+        return self._keys_and_values
 
 
 def compute_prefix(model: LanguageModel, ids: Sequence[int]) -> KeysAndValues:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers.activations import GELUTanh, NewGELUActivation
 
 from peekbench import DataError
+from peekbench.records import FloatArray
 from peekbench_lm.attention import ATTENTION_NAME, register_attention
 from peekbench_lm.devices import MicroBatch
 from peekbench_lm.forward_context import forward_context, replace_dropout, set_checkpointing
@@ -65,6 +66,8 @@ class PackedNetwork:
         """Maximum relative difference between the same values computed in two layouts."""
         self.hidden_size = 0
         """Size of the hidden states."""
+        self.values: dict[bytes, FloatArray] = {}
+        """Values of texts under the loaded weights, which `compute_once` remembers."""
         self._default_attention = ""
         self._first_position: int | None = None
         fuse_activations(network)
@@ -102,12 +105,18 @@ class PackedNetwork:
             for name, weight in self._restored_weights():
                 weight.copy_(self._loaded[name])
 
+    @property
+    def is_as_loaded(self) -> bool:
+        """Whether the weights are certainly the loaded ones: training requires gradients, which only `restore` ends."""
+        return not any(weight.requires_grad for weight in self.network.parameters())
+
     def freeze(self) -> None:
-        """Make no weight trainable until the next `restore`.
+        """Restore the loaded weights, and make none trainable until the next `restore`.
 
         Weights that require gradients round differently, even if no gradient is computed, because torch multiplies
         their matrices in another shape.
         """
+        self.restore()
         self.network.requires_grad_(False)
 
     def _restored_weights(self) -> Iterable[tuple[str, nn.Parameter]]:

@@ -11,10 +11,11 @@ from scipy.special import softmax
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
-from peekbench_lm.continuations import score_continuations, supports_trees
+from peekbench_lm.continuations import Beginning, score_continuations, supports_trees
 from peekbench_lm.devices import deterministic
 from peekbench_lm.fit import Lease, load_for_fit, record_memory
 from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.once import compute_once, computes_once
 from peekbench_lm.options import Precision
 from peekbench_lm.precision import choose_precision
 from peekbench_lm.seeds import seed_for
@@ -91,18 +92,37 @@ class Scorer:
         array of shape (len(prompts), num_classes)
         """
         scores = np.empty((len(prompts), encoder.task.num_classes))
-        rows_of: dict[AnswerTokens, list[int]] = {}
+        is_alone = computes_once(self._model)
+        rows_of: dict[tuple[AnswerTokens, tuple[int, ...]], list[int]] = {}
         for row, prompt in enumerate(prompts):
-            rows_of.setdefault(encoder.answer_tokens(prompt), []).append(row)
-        for answers, rows in rows_of.items():
+            answers = encoder.answer_tokens(prompt)
+            before: list[int] = []
+            if is_alone:
+                before = prompt.ids[: min(prompt.num_before, len(prompt.ids) - answers.num_replaced - 1)]
+            rows_of.setdefault((answers, tuple(before)), []).append(row)
+        for (answers, leading), rows in rows_of.items():
             stems = [prompts[row].ids[: len(prompts[row].ids) - answers.num_replaced] for row in rows]
+            batches = [[stem] for stem in stems] if is_alone else [stems]
             self._num_scored += len(rows)
-            self._num_by_tree += len(rows) * supports_trees(self._model, stems, answers.tokens)
-            batch_size = self._scoring.batch_size
-            scores[rows] = score_continuations(self._model, stems, answers.tokens, batch_size, self._precision)
+            self._num_by_tree += sum(
+                len(batch) * supports_trees(self._model, batch, answers.tokens) for batch in batches
+            )
+            scores[rows] = self._score(stems, answers.tokens, Beginning(leading))
             if self._scoring.normalization == "mean":
                 scores[rows] /= [len(tokens) for tokens in answers.tokens]
         return scores
+
+    def _score(
+        self, stems: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], beginning: Beginning
+    ) -> FloatArray:
+        """Return the log probability of each answer after each stem."""
+
+        def compute(stems: Sequence[Sequence[int]]) -> FloatArray:
+            batch_size = self._scoring.batch_size
+            return score_continuations(self._model, stems, answers, batch_size, self._precision, beginning)
+
+        settings = ("answers", answers, len(beginning.ids), self._precision)
+        return compute_once(self._model, settings, stems, compute)
 
 
 def prompt(

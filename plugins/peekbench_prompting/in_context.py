@@ -25,6 +25,7 @@ from peekbench_lm.fit import load_for_fit
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step
+from peekbench_lm.once import compute_once
 from peekbench_lm.tokenizer import encode
 from peekbench_prompting.fit import make_encoder, make_predictor, scoring_precision
 from peekbench_prompting.frame import PromptFrame
@@ -189,8 +190,8 @@ def embed_texts(model: LanguageModel, texts: Inputs, options: NeighborVoting) ->
     model.network.eval()
     limit = model.context_limit(options.context_length)
     ids = encode(model.tokenizer, [PromptFrame.cut(text) for text in texts], limit)
-
     precision = scoring_precision(options.scoring, model)
+    batch_size = options.scoring.batch_size
 
     def average(parts: Sequence[Part]) -> Tensor:
         means = []
@@ -200,13 +201,15 @@ def embed_texts(model: LanguageModel, texts: Inputs, options: NeighborVoting) ->
             means += [hidden[start:end].mean(dim=0) for start, end in part.spans]
         return torch.stack(means).cpu()
 
-    embeddings = []
-    size = options.scoring.batch_size
-    for start in range(0, len(ids), size):
-        step = Step(ids[start : start + size])
-        sorted_means = model.run_in_parts(step, average).numpy()  # (number of texts, hidden_size)
-        embeddings.append(sorted_means[np.argsort(step.order)])
-    return np.concatenate(embeddings)
+    def compute(ids: Sequence[Sequence[int]]) -> FloatArray:
+        embeddings = []
+        for start in range(0, len(ids), batch_size):
+            step = Step(ids[start : start + batch_size])
+            sorted_means = model.run_in_parts(step, average).numpy()  # (number of texts, hidden_size)
+            embeddings.append(sorted_means[np.argsort(step.order)])
+        return np.concatenate(embeddings)
+
+    return compute_once(model, ("mean of hidden states", precision), ids, compute)
 
 
 def prompt_choice(

@@ -39,7 +39,7 @@ class Scoring(Options):
     """content_free: divide by the class probabilities of content-free texts (contextual calibration, Zhao et al. 2021,
     arXiv 2102.09690), so that no class is favored for its name alone."""
     batch_size: int = Field(default=32, ge=1)
-    """Texts per batch; changes results by rounding only."""
+    """Texts per batch; changes results by rounding only. On a CPU, an untrained model computes one text at a time."""
     precision: PrecisionOption = "auto"
     """Precision of matrix products. With bf16, the prediction for a text depends noticeably on the other texts of its
     batch. auto: bf16 with `weights: nf4`, whose own rounding is larger, if this machine multiplies faster in bf16;

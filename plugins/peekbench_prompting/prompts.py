@@ -85,6 +85,8 @@ class Prompt:
     """The last token ids: those that contain characters after the text."""
     num_leading: int
     """Number of tokens before the paragraph of the text: special tokens and the instruction."""
+    num_before: int
+    """Number of tokens before the text, without one that contains its first character."""
     is_cut: bool
     """Whether the context was too short for the text's first 1,000 characters."""
 
@@ -213,7 +215,8 @@ class PromptEncoder:
         text_end = len(self._before) + len(text)
         tail = tuple(token for token, (_, end) in zip(ids, offsets, strict=True) if end > text_end)
         num_leading = sum(end <= self._paragraph_start for _, end in offsets)
-        return Prompt(self._write(text), ids, tail, num_leading, is_cut=text != full_text)
+        num_before = sum(end <= len(self._before) for _, end in offsets)
+        return Prompt(self._write(text), ids, tail, num_leading, num_before, is_cut=text != full_text)
 
     def _write(self, text: str) -> str:
         return f"{self._before}{text}{self._after}"

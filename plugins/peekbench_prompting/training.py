@@ -9,6 +9,7 @@ import numpy as np
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench_lm.completions import Completion, train_completions
+from peekbench_lm.continuations import check_tree_support
 from peekbench_lm.fit import load_for_fit, prepare_training
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.seeds import seed_for
@@ -108,6 +109,7 @@ def prepare(model: LanguageModel, options: Adapted, seed: int) -> None:
     seed
         Seed of the fit.
     """
+    check_tree_support(model)  # before training, which may diverge: the process remembers the answer
     prepare_training(model, options, seed)
     model.checkpoint_gradients()
 

@@ -13,18 +13,17 @@ import torch
 from process_checks import check_in_this_process
 from prompted import INSTRUCTION, WHO, byte_level, make_task, reference_probabilities
 from small_models import SENTENCES, save_model
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from peekbench import Dataset, Labeled
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.fit import language_models
 from peekbench_prompting.fit import CONTENT_FREE
 from peekbench_prompting.frame import frame_prompt
-from peekbench_prompting.options import FewShot, ZeroShot
 from peekbench_prompting.prompts import ExamplePrompts, PromptEncoder, choose_examples
 from peekbench_testing import check_entry, make_case
 from peekbench_testing.case import Case
 
-ROOT = Path(__file__).parents[2]
 torch.set_num_threads(1)  # small models are slower with more threads
 
 
@@ -89,6 +88,26 @@ def test_methods_pass_the_contract_checks(gpt2: Path, tmp_path: Path) -> None:
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 
+@pytest.mark.parametrize("method", ["batch_calibration", "neighbor_voting"])
+def test_a_process_computes_each_prompt_alone_and_once(
+    method: str, gpt2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results are equal to the last digit, whatever was computed before: an interrupted run continues in a new one."""
+    case = make_method_case(f"prompting.{method}", gpt2, tmp_path)
+    texts = [*SENTENCES[60:65], "", SENTENCES[3] * 3, "(a rabbit)"]
+    predictions = []
+    for earlier in (SENTENCES[:0], SENTENCES[40:62]):
+        monkeypatch.setattr(language_models, "_idle", {})  # as in a new process
+        case.fit(earlier or None).predict([*earlier, *texts[::-2]])
+        predictions.append(case.fit(SENTENCES[:9]).predict(texts))
+    assert np.array_equal(*predictions)
+    calls: list[torch.nn.Module] = []
+    with register_module_forward_pre_hook(lambda module, _: calls.append(module)):
+        again = case.fit(SENTENCES[:9]).predict(texts[::-1])
+    assert np.array_equal(again[::-1], predictions[0])
+    assert not calls
+
+
 @pytest.mark.parametrize("strength", [1.0, 0.5])
 def test_batch_calibration_divides_by_the_mean_probabilities_of_the_unlabeled_texts(
     strength: float, gpt2: Path, tmp_path: Path
@@ -108,7 +127,6 @@ def test_few_shot_examples_cover_all_classes_in_random_order(gpt2: Path, tmp_pat
     case = make_method_case("prompting.few_shot", gpt2, tmp_path)
     first, second = (choose_examples(case.train, case.task, None, seed) for seed in (1, 2))
     assert first == choose_examples(case.train, case.task, None, 1) != second
-    assert sorted(first) == sorted(second)
     names = case.task.class_names
     assert len(first) == len(case.train.labels)
     assert [{name for _, name in first[start : start + 4]} for start in (0, 4, 8)] == [set(names)] * 3
@@ -150,20 +168,3 @@ def test_few_shot_uses_as_many_examples_as_fit_without_cutting_texts() -> None:
         if row != 6:
             assert prompt.string == frame_prompt(WHO, INSTRUCTION, examples[:count]).around(text)
     assert make_encoder(examples[: counts[1] + 1]).encode([texts[1]])[0].is_cut, "no more examples fit"
-
-
-def test_defaults_are_those_of_the_study() -> None:
-    """The source is arXiv 2410.00179, section 9."""
-    options = ZeroShot(model="x")
-    scoring = options.scoring
-    assert (options.context_length, scoring.normalization, scoring.prior_correction) == (512, "mean", "none")
-    assert (scoring.precision, FewShot(model="x").num_examples) == ("auto", None)
-
-
-def test_scoring_restores_the_attention_implementation(gpt2: Path) -> None:
-    """Scoring temporarily replaces the model's attention."""
-    model = LanguageModel(gpt2, torch.device("cpu"))
-    before = model.network.config._attn_implementation
-    with model.default_attention():
-        assert model.network.config._attn_implementation != before
-    assert model.network.config._attn_implementation == before

@@ -19,6 +19,7 @@ from peekbench.errors import SpecError
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench_lm import completions
 from peekbench_lm.completions import Completion
+from peekbench_lm.fit import language_models
 from peekbench_lm.language_model import LanguageModel
 from peekbench_prompting import training
 from peekbench_prompting.options import Prompting
@@ -26,7 +27,6 @@ from peekbench_prompting.provision import prefetch
 from peekbench_testing import check_entry, make_case
 from peekbench_testing.case import Case
 
-REPOSITORY = Path(__file__).parents[2]
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # small models are slower with more threads
 USES = ("prompting.pretrain", "prompting.packed", "prompting.supervised")
@@ -77,14 +77,12 @@ def test_every_supported_architecture_is_trained_on_prompts(name: str, tmp_path:
     metrics = extra.metrics
     assert metrics["pretraining_loss_3"] < metrics["pretraining_loss_1"] - 0.02
     assert metrics["pretraining_tokens_per_second"] == metrics["pretraining_tokens"] / metrics["pretraining_seconds"]
-    assert metrics["pretraining_share_cut"] == 0
-    assert "micro_batch_size" not in metrics
     assert not np.allclose(base.predict(case.test), extra.predict(case.test))
     assert {"loading_seconds", "peak_memory_mb", "scoring_seconds"} <= extra.metrics.keys()
 
 
 @pytest.mark.slow
-def test_the_base_arm_is_zero_shot_and_shared(mistral: Path, tmp_path: Path) -> None:
+def test_the_base_arm_is_zero_shot_and_shared(mistral: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     untrained = make_component(MethodSpec, "prompting.zero_shot", {"model": str(mistral)})
     expected = make_case(untrained.use, untrained.entry, untrained.options, tmp_path, DATASET).predict(None)
     uses: list[tuple[str, dict[str, Any]]] = [
@@ -96,8 +94,11 @@ def test_the_base_arm_is_zero_shot_and_shared(mistral: Path, tmp_path: Path) -> 
         method = make_component(MethodSpec, use, {"model": str(mistral), **QUICK, **options})
         assert method.base_key() == untrained.base_key()
         case = make_case(use, method.entry, method.options, tmp_path, DATASET)
-        assert np.array_equal(case.predict(None), expected)
-        assert not np.allclose(case.predict(case.unlabeled[:16]), expected)
+        monkeypatch.setattr(language_models, "_idle", {})  # as in a new process
+        trained = case.predict(case.unlabeled[:16])
+        assert not np.allclose(trained, expected)
+        assert np.array_equal(case.predict(None), expected), "not the scores of the trained model"
+        assert np.array_equal(case.predict(case.unlabeled[:16]), trained), "not those of the untrained model"
     supervised = make_component(MethodSpec, "prompting.supervised", {"model": str(mistral), **QUICK})
     assert supervised.base_key() != untrained.base_key()
 
@@ -153,11 +154,7 @@ def test_finetuning_uses_only_the_answers_of_the_train_set(
 @pytest.mark.parametrize("use", USES)
 def test_four_bit_weights_are_trained_with_default_options(use: str, folder: Path, tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use, {"model": str(folder)})
-    defaults = spec.raw_options()
-    assert defaults["weights"] == "nf4"
-    assert defaults["lora"] == {"rank": 16, "alpha": 32, "dropout": 0.05}
-    assert (defaults["precision"], defaults["context_length"]) == ("auto", 512)
-    assert (defaults["pretraining"]["epochs"], defaults["pretraining"]["learning_rate"]) == (1, 2e-4)
+    assert spec.raw_options()["weights"] == "nf4"
     case = make_case(use, spec.entry, spec.options, tmp_path, DATASET)
     first, second = (case.predict(case.unlabeled) for _ in range(2))
     assert np.array_equal(first, second)
