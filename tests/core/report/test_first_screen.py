@@ -147,7 +147,7 @@ What next? Report the score to publish. No text is predicted by a fit that adapt
 Biased? No. tapt is equivalent.
 How large? +0.02 [-0.04, +0.07] points. The 90% interval is in brackets. Up to 0.50 points is negligible.
 Checked? No controls. The intervals assume that the 20 subsamples (draws of rows, or seeds), each averaged over
-    tasks, are independent samples, of which no part was analyzed before (otherwise, state `--earlier`); a
+    tasks, are independent samples, of which no part was analyzed before (otherwise, state `earlier`); a
     table does not show this.
 What next? Nothing. The bias is negligible.
 """,
@@ -210,8 +210,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def squeeze(text: str) -> str:
-    """Leave out what differs between interfaces, white space, colons and marks of Markdown, and between machines."""
-    return re.sub(r"\(about[^()]*withoneworker\)", "", re.sub(r"[\s:*\\`]|^> ", "", text))
+    """Leave out what differs between interfaces, such as white space and marks of Markdown, and between machines."""
+    return re.sub(r"\(about[^()]*withoneworker\)", "", re.sub(r"[\s:*\\`]|^> |--", "", text))
 
 
 EXPLAINED = {
