@@ -61,6 +61,8 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
 LIMITS = {column.name: (column.minimum, column.maximum) for column in USER_COLUMNS if column.type != "text"}
 """Minimum and maximum of the columns of numbers."""
+DRAWS = re.compile("fold|split|(?<![a-z])(run|seed|draw|repeat|trial|experiment)(?![a-z])")
+"""Words in names of columns that number subsamples."""
 GRADES = frozenset(("0", "1", "0.0", "1.0", "false", "true"))
 """Cells of scores of single answers."""
 PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
@@ -307,7 +309,9 @@ class CellReader:
             is_text = not trials.assign(**draws, text=cells).duplicated().any()
             if cells.nunique() == len(cells) and not (self.is_of_texts and is_text):
                 continue
-            if is_text and Role(TEXT.name) not in sources and (self.has_grades or names_text(name)):
+            if is_text and DRAWS.search(name.casefold()):
+                columns.setdefault("subsample", name)
+            elif is_text and Role(TEXT.name) not in sources and (self.has_grades or names_text(name)):
                 columns.setdefault(TEXT.name, name)
             elif is_text and (self.is_of_texts or self.has_grades):
                 continue
@@ -466,8 +470,9 @@ def read_subsamples(reader: CellReader) -> pd.Series[int]:
     reader.require_filled("subsample", "number every row, or none, and delete rows that are not draws, such as means")
     numbers = to_floats(reader.table[source])
     if source not in reader.roles.mapped:
-        problem = "is not a whole number; number the draws, delete rows that are not draws, or name them with "
-        reader.require(numbers == numbers.round(), source, problem, mapping(source, "subsample"))
+        problem = "is not a whole number; number the draws, delete rows that are not draws, or keep their names"
+        added = TableOptions({source: "subsample"})
+        reader.require(numbers == numbers.round(), source, problem, added=added)
         return reader.column("subsample")
     if (numbers == numbers.round()).all() and numbers.between(0, MAX_SIZE).all():
         return numbers.astype("Int64")

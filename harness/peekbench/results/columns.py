@@ -193,7 +193,7 @@ class ColumnUse:
     metric: str = ""
     """Metric of the scores; empty if it is not known."""
     num_empty: int = 0
-    """Number of arms that were left out because their score is empty."""
+    """Number of arms that were left out because their score is empty, or another arm lacks their fit."""
     num_fits: int = 0
     """Largest number of fits of a subsample whose scores are averaged."""
     controls: tuple[str, ...] = ()
@@ -224,7 +224,8 @@ class ColumnUse:
         """What readers of a report must know about the direction of scores and the pairing of rows."""
         warnings = []
         if self.num_empty:
-            warnings.append(f"{pluralize(self.num_empty, 'empty score')} left out, as missing trials.")
+            kind = "empty or unpaired score" if self.num_fits else "empty score"
+            warnings.append(f"{pluralize(self.num_empty, kind)} left out, as missing trials.")
         meanings = {**self.mapped, **{name: name for name in self.used}}
         if self.num_fits > 1:
             fit, draw = (next(name for name, to in meanings.items() if to == role) for role in ("fit", "subsample"))
@@ -250,9 +251,8 @@ class ColumnUse:
 
     def as_json(self) -> dict[str, Any]:
         """Return the columns as JSON values."""
-        lists = {"used": self.used, "controls": self.controls}
-        as_lists = {name: list(values) for name, values in lists.items()}
-        return {**as_lists, "mapped": dict(self.mapped), "ignored": dict(self.ignored), "pairing": self.pairing}
+        lists = {"used": [*self.used], "controls": [*self.controls]}
+        return {**lists, "mapped": dict(self.mapped), "ignored": dict(self.ignored), "pairing": self.pairing}
 
 
 def _listed(names: Sequence[str]) -> str:

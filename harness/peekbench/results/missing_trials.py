@@ -21,11 +21,11 @@ MAX_LISTED = 5  # gaps listed in a message
 
 
 def join_sizes(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the results without num_test if each task has a number of test texts of its own.
+    """Return the results without num_test if each task has a number of test texts of its own, or each fold.
 
-    Different numbers of the same task are different configurations. Numbers that only tell tasks apart are not: a
-    configuration then has all tasks, and its number of test texts is missing. Accuracies are still known as such,
-    because `num_correct` is not missing.
+    Different numbers of the same task are different configurations. Numbers that only tell tasks apart are not, or
+    folds, whose numbers differ by one: a configuration then has all tasks, and its number of test texts is missing.
+    Accuracies are still known as such, because `num_correct` is not missing.
 
     Parameters
     ----------
@@ -33,8 +33,9 @@ def join_sizes(results: pd.DataFrame) -> pd.DataFrame:
         The results table of a table of scores. The tasks of a run have the sizes of its design.
     """
     sizes = results.groupby("task")["num_test"].agg(["min", "max", "count", "size"])
-    is_of_task = (sizes["min"] == sizes["max"]) & (sizes["count"] == sizes["size"])
-    if not is_of_task.all() or sizes["min"].nunique() < 2:
+    is_of_task = (sizes["max"] - sizes["min"] <= 1) & (sizes["count"] == sizes["size"])
+    is_of_draw = results.groupby(["task", "subsample"])["num_test"].nunique() <= 1
+    if not is_of_task.all() or not is_of_draw.all() or results["num_test"].nunique() < 2:
         return results
     return results.assign(num_test=pd.Series(pd.NA, index=results.index, dtype="Int64"))
 

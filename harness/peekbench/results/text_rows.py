@@ -32,7 +32,7 @@ from peekbench.results.columns import (
     TRIAL,
     short,
 )
-from peekbench.results.user_columns import Role
+from peekbench.results.user_columns import ALLOW_INCOMPLETE, Role
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
@@ -208,11 +208,13 @@ def average_fits(rows: pd.DataFrame, reader: CellReader) -> tuple[pd.DataFrame, 
     Raises
     ------
     ResultsError
-        If a fit occurs twice, there is one division, or some texts or arms of a draw lack a fit that others have.
+        If a fit occurs twice, there is one division, or fewer fits answer some texts than others.
     """
     source, keys = reader.roles.sources[Role(FIT.name)], list(ARM)
     if reader.is_of_texts:
         keys = [*ARM, TEXT.name]
+    else:
+        rows = rows.assign(**{ANSWERS: 1})
     is_repeated = rows.duplicated([*keys, FIT.name])
     if is_repeated.any():
         position = int(rows.index[is_repeated][0]) % len(reader.table)
@@ -226,24 +228,39 @@ def average_fits(rows: pd.DataFrame, reader: CellReader) -> tuple[pd.DataFrame, 
     rows = rows.sort_values(FIT.name, kind="stable")  # sums of equal scores are then equal to the last digit
     groups = rows.groupby(keys, sort=False, dropna=False)
     merged = rows[~rows.duplicated(keys)].reset_index(drop=True)
-    for column in ("num_correct", "num_scored", *rows.columns.intersection([ANSWERS])):
+    for column in ("num_correct", "num_scored", ANSWERS):
         merged[column] = groups[column].sum(min_count=1).array
     for column in ARM_MEASURES:
         if column != "num_correct":
             merged[column] = groups[column].mean().array
-    if reader.is_of_texts:
-        place, compared = list(ARM), merged.assign(number=merged[ANSWERS])
-    else:
-        place, compared = list(TRIAL), rows[rows["arm"] != "base"]
-        arms_of_fits = compared.groupby([*TRIAL, FIT.name], sort=False, dropna=False)["arm"]
-        compared = compared.assign(number=arms_of_fits.transform("nunique"))
-    is_unequal = compared.groupby(place, sort=False, dropna=False)["number"].transform("nunique") > 1
+    is_unequal = merged.groupby(list(ARM), sort=False, dropna=False)[ANSWERS].transform("nunique") > 1
     if is_unequal.any():
         raise ResultsError(
-            f"{reader.origin}: {_describe(compared[is_unequal].iloc[0])}: column {short(source)!r} has fits that not "
-            "all arms or texts have; add the missing rows, or delete the other rows of these fits"
+            f"{reader.origin}: {_describe(merged[is_unequal].iloc[0])}: more fits answer some texts than others, so "
+            "these would count more; add the missing rows"
         )
     return merged, num_fits
+
+
+def pair_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:
+    """Return the rows of scores of fits that all arms of a draw have. Without unlabeled texts, one fit is enough.
+
+    Raises
+    ------
+    ResultsError
+        If an arm lacks a fit, and missing trials are not allowed.
+    """
+    fits = rows[rows["arm"] != "base"]
+    num_arms = fits.groupby([*TRIAL, FIT.name], sort=False, dropna=False)["arm"].transform("nunique")
+    of_draws = fits.assign(number=num_arms).groupby(list(TRIAL), sort=False, dropna=False)["number"]
+    partial = fits[num_arms < of_draws.transform("max")]
+    if len(partial) and not reader.drops_empty:
+        row, source = partial.iloc[0], reader.roles.sources[Role(FIT.name)]
+        raise ResultsError(
+            f"{reader.origin}: {_describe(row)}: not all arms have the {short(source)} {short(row[FIT.name])}; add the "
+            "missing row, or leave out this fit with ", ALLOW_INCOMPLETE,
+        )  # fmt: skip
+    return rows.drop(index=partial.index)
 
 
 def add_up(

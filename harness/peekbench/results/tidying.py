@@ -40,7 +40,7 @@ from peekbench.results.columns import (
     sort_arms,
 )
 from peekbench.results.recorded_looks import state_earlier
-from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, average_fits, grade_answers, read_texts
+from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, average_fits, grade_answers, pair_fits, read_texts
 from peekbench.results.user_columns import (
     ALLOW_INCOMPLETE,
     assign_roles,
@@ -174,6 +174,9 @@ def _tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: s
     num_empty, num_fits = int(rows["score"].isna().sum()), 0
     rows = rows[rows["score"].notna()]
     if has_fits:
+        if texts is None:
+            paired = pair_fits(rows, reader)
+            rows, num_empty = paired, num_empty + len(rows) - len(paired)
         rows, num_fits = average_fits(rows, reader)
     results = sort_rows(rows)
     if results is None:

@@ -102,8 +102,12 @@ def test_scores_of_the_seeds_of_a_fold_are_averaged() -> None:
     assert [report.verdicts[0].decision for report in reports] == ["inconclusive", "biased up"]
     long = table.melt(["task", "fold", "seed", "n"], var_name="arm", value_name="score")
     pd.testing.assert_frame_equal(tidy(long, "here"), read.results)
-    with pytest.raises(ResultsError, match="task a, .* subsample 0: column 'seed' has fits that not all arms"):
+    with pytest.raises(ResultsError, match="subsample 0: not all arms have the seed 0; .*--allow-incomplete"):
         tidy(long.drop(index=0), "here")
+    report = pb.analyze(long.drop(index=0), ["summary"], allow_incomplete=True)
+    assert report.warnings[0] == "1 empty or unpaired score left out, as missing trials."
+    sized = long.assign(n=199 + (long["fold"] < 3), score=long["score"].round(1))
+    assert [verdict.method for verdict in pb.analyze(sized, ["summary"]).verdicts] == ["method"]
 
 
 def test_other_columns_that_number_subsamples_are_ignored_joined_or_averaged() -> None:

@@ -204,7 +204,7 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
         has_copies=bool(copies),
         command=command,
     )
-    report = add_analyses(report, [*analyses, *check_results(results)])
+    report = add_analyses(report, [*analyses, *check_results(scores.complete)])
     return replace(report, read_run=partial(read_content, report, scores))
 
 
