@@ -335,8 +335,8 @@ class CellReader:
 
 
 def names_text(name: str) -> bool:
-    """Return whether the name of a column is one of identifiers, such as `example_id` or `idx`."""
-    return normalize(name).endswith(("id", "idx", "index"))
+    """Return whether the name of a column is one of identifiers, such as `example_id` or `idx`, but not `run_id`."""
+    return normalize(name).endswith(("id", "idx", "index")) and not DRAWS.search(name.casefold())
 
 
 def is_absent(cells: pd.Series[Any]) -> pd.Series[bool]:

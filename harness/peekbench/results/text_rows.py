@@ -17,9 +17,9 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.identity import compare, normalize
-from peekbench.records.data import Answers, FloatArray, IntArray
+from peekbench.records.data import Answers, FloatArray, IntArray, TableOptions
 from peekbench.records.scores import SCORES
-from peekbench.results.cells import CellReader, natural_key
+from peekbench.results.cells import CellReader, names_text, natural_key
 from peekbench.results.columns import (
     ANSWER,
     ARM_MEASURES,
@@ -32,7 +32,7 @@ from peekbench.results.columns import (
     TRIAL,
     short,
 )
-from peekbench.results.user_columns import ALLOW_INCOMPLETE, Role
+from peekbench.results.user_columns import ALLOW_INCOMPLETE, Role, find_role
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
@@ -144,6 +144,15 @@ def _require_same(reader: CellReader, column: str, values: pd.Series[Any]) -> No
     first = values.groupby([reader.texts(name) for name in ("task", TEXT.name)], sort=False).transform("first")
     problem = f"differs from the {column} of the same text in an earlier row; correct one"
     reader.require(values == first, reader.roles.sources[Role(column)], problem)
+
+
+def name_texts(table: pd.DataFrame, options: TableOptions) -> TableOptions:
+    """Return options that name the texts of answers and labels, if one column is an identifier such as `id`."""
+    roles = {name: options.columns.get(name) or str(find_role(name)) for name in table.columns}
+    identifiers = [name for name in roles.keys() - {*options.ignored} if roles[name] == "None" and names_text(name)]
+    if len(identifiers) == 1 and {ANSWER.name, LABEL.name} <= {*roles.values()} and TEXT.name not in roles.values():
+        return options.combine(TableOptions({identifiers[0]: TEXT.name}))
+    return options
 
 
 def grade_answers(reader: CellReader) -> None:

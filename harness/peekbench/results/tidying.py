@@ -40,7 +40,16 @@ from peekbench.results.columns import (
     sort_arms,
 )
 from peekbench.results.recorded_looks import state_earlier
-from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, average_fits, grade_answers, pair_fits, read_texts
+from peekbench.results.text_rows import (
+    ANSWERS,
+    RowTexts,
+    add_up,
+    average_fits,
+    grade_answers,
+    name_texts,
+    pair_fits,
+    read_texts,
+)
 from peekbench.results.user_columns import (
     ALLOW_INCOMPLETE,
     assign_roles,
@@ -142,6 +151,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: st
 
 def _tidy_table(table: pd.DataFrame, origin: str, options: TableOptions, task: str) -> TidyTable:
     table, options = join_draws(plain_table(table, origin), options)
+    options = name_texts(table, options)
     roles = assign_roles(table, origin, options)
     reader = CellReader(table, roles, origin, options, task)
     grade_answers(reader)

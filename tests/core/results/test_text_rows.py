@@ -197,7 +197,8 @@ def test_answers_are_compared_with_labels() -> None:
     names = {0: "sports", 1: "business", 2: "None"}
     as_floats = table.assign(answer=table["answer"].astype(float))
     as_names = table.assign(**{column: table[column].map(names) for column in ("label", "answer")})
-    for answers in (table, as_floats, as_names.rename(columns={"answer": "y_pred", "label": "Gold label"})):
+    renamed = as_names.rename(columns={"answer": "y_pred", "label": "Gold label", "doc_id": "example_id"})
+    for answers in (table, as_floats, renamed):
         found = read(answers)
         pd.testing.assert_frame_equal(found.results, expected.results)
     assert "used task, arm, label, answer;" in str(read(table).columns)
