@@ -25,11 +25,8 @@ from peekbench.identity import DIFFERENCES, find_alike, key_of
 from peekbench.records.data import IntArray, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.columns import (
-    ARM_MEASURES,
-    ERROR_RATE,
     FIT,
     LOSS,
-    LOSSES,
     MAJORITY,
     MAX_SIZE,
     METRIC,
@@ -151,10 +148,6 @@ class CellReader:
         self._has_unit = options.region is not None  # scores can then have any size
         self.has_grades = self._find_grades()
         """Whether all scores are 0 or 1, as those of single answers."""
-        self.is_of_texts = roles.source(TEXT.name) is not None
-        if self.has_grades and roles.arms and roles.source("subsample") is None:
-            self.is_of_texts = True
-        """Whether each row is about a single text."""
         self.drops_empty = options.drops_empty and not self.is_of_texts
         """Whether arms without a score are left out. All arms need the same texts."""
         self.row_numbers = table.index + 1
@@ -163,6 +156,12 @@ class CellReader:
             self._select_tasks(options.tasks)
         if self.is_of_texts or self.has_grades:
             self._grades_as_numbers()
+
+    @property
+    def is_of_texts(self) -> bool:
+        """Whether each row is about a single text."""
+        is_answer = self.has_grades and bool(self.roles.arms) and self.roles.source("subsample") is None
+        return is_answer or self.roles.source(TEXT.name) is not None
 
     def _select_tasks(self, tasks: Collection[str]) -> None:
         """Leave out the rows of other tasks before their cells are checked."""
@@ -193,12 +192,13 @@ class CellReader:
                 if grades.isin(("true", "false")).all():
                     self.table = self.table.assign(**{source: (grades == "true").astype("int64")})
 
-    def grade(self, source: str, sameness: pd.Series[str]) -> None:
+    def grade(self, source: str, sameness: pd.Series[str], arm: str) -> None:
         """Replace a column of answers by 1 for those that equal their label or are alike, and 0 for others."""
-        self.alike_answers = self.table.loc[sameness == "alike", source].astype("str").tolist()
+        self.alike_answers += self.table.loc[sameness == "alike", source].astype("str").tolist()
         self.table = self.table.assign(**{source: (sameness != "different").astype("int64")})
         sources = {role: name for role, name in self.roles.sources.items() if name != source}
-        self.roles = replace(self.roles, sources={**sources, Role("num_correct"): source})
+        self.roles = replace(self.roles, sources={**sources, Role("num_correct", arm): source})
+        self.has_grades = self._find_grades()
 
     def require(self, is_valid: pd.Series[bool], source: str, *problem: str | Argument, added: Any = None) -> None:
         """Refuse the first row that is not valid. Rows of several arms follow each other arm by arm."""
@@ -206,9 +206,9 @@ class CellReader:
         if invalid.any():
             raise self.error(int(invalid.argmax()) % len(self.table), source, *problem, added=added)
 
-    def require_filled(self, column: str, *problem: str | Argument) -> None:
+    def require_filled(self, column: str, *problem: str | Argument, arm: str = "") -> None:
         """Refuse the first missing cell of a column, if the user's table has it."""
-        if (source := self.roles.source(column)) is not None:
+        if (source := self.roles.source(column, arm)) is not None:
             is_filled = ~self.table[source].map(is_missing).astype("bool")
             if column in LIMITS:
                 is_filled = ~is_absent(self.table[source])
@@ -320,9 +320,9 @@ class CellReader:
         found = {name: column for column, name in columns.items()}
         return TableOptions(found, [name for name in self.roles.unknown if name not in found])
 
-    def texts(self, column: str) -> pd.Series[str]:
+    def texts(self, column: str, arm: str = "") -> pd.Series[str]:
         """Return the keys of a column of texts, empty where it is missing; the default if there is none."""
-        source = self.roles.source(column)
+        source = self.roles.source(column, arm)
         if source is None:
             defaults = TEXT_DEFAULTS | {"task": self.task, "arm": "base"}
             return pd.Series(defaults.get(column, ""), index=self.table.index, dtype="str")
@@ -480,20 +480,3 @@ def read_subsamples(reader: CellReader) -> pd.Series[int]:
     is_summary = names.map(lambda parts: not SUMMARIES.isdisjoint(map(normalize, parts)))
     reader.require(~is_summary, source, "summarizes other rows, which would count twice; delete its rows, or rename it")
     return pd.Series(rank(reader.table[source]), dtype="Int64")
-
-
-def read_arms(reader: CellReader, trials: pd.DataFrame) -> pd.DataFrame:
-    """Return one row for each arm of each row of the user's table, one arm below the other."""
-    tables = []
-    for arm in reader.roles.arms or [""]:
-        measures: dict[str, Any] = {column: reader.column(column, arm) for column in ARM_MEASURES}
-        for column in LOSSES:
-            if (source := reader.roles.source(column, arm)) is not None:
-                losses = reader.numbers(source, column)
-                measures["score"] = -losses
-                if column == ERROR_RATE.name:
-                    measures["score"] = 1 - losses
-        if arm:
-            measures["arm"] = arm
-        tables.append(trials.assign(**measures))
-    return pd.concat(tables, ignore_index=True)

@@ -141,6 +141,8 @@ def _read_groups(reader: CellReader) -> IntArray | None:
 
 def _require_same(reader: CellReader, column: str, values: pd.Series[Any]) -> None:
     """Refuse values that differ between rows of the same text."""
+    if reader.roles.source(TEXT.name) is None:
+        return
     first = values.groupby([reader.texts(name) for name in ("task", TEXT.name)], sort=False).transform("first")
     problem = f"differs from the {column} of the same text in an earlier row; correct one"
     reader.require(values == first, reader.roles.sources[Role(column)], problem)
@@ -148,9 +150,10 @@ def _require_same(reader: CellReader, column: str, values: pd.Series[Any]) -> No
 
 def name_texts(table: pd.DataFrame, options: TableOptions) -> TableOptions:
     """Return options that name the texts of answers and labels, if one column is an identifier such as `id`."""
-    roles = {name: options.columns.get(name) or str(find_role(name)) for name in table.columns}
-    identifiers = [name for name in roles.keys() - {*options.ignored} if roles[name] == "None" and names_text(name)]
-    if len(identifiers) == 1 and {ANSWER.name, LABEL.name} <= {*roles.values()} and TEXT.name not in roles.values():
+    roles = {name: find_role(options.columns.get(name) or name) for name in table.columns}
+    columns = {role.column for role in roles.values() if role is not None}
+    identifiers = [name for name in roles.keys() - {*options.ignored} if roles[name] is None and names_text(name)]
+    if len(identifiers) == 1 and {ANSWER.name, LABEL.name} <= columns and TEXT.name not in columns:
         return options.combine(TableOptions({identifiers[0]: TEXT.name}))
     return options
 
@@ -163,19 +166,22 @@ def grade_answers(reader: CellReader) -> None:
     ResultsError
         If a cell is empty, the labels of a text differ, or no answer is a label.
     """
-    answer, label = (reader.roles.source(column.name) for column in (ANSWER, LABEL))
-    if answer is None or label is None:
+    label = reader.roles.source(LABEL.name)
+    arms = [role.arm for role in reader.roles.sources if role.column == ANSWER.name]
+    if label is None or not arms:
         return
     reader.require_filled(LABEL.name, "add it")
-    reader.require_filled(ANSWER.name, "add it, or write any word that is no label")
-    answers, labels = (reader.texts(column.name) for column in (ANSWER, LABEL))
+    labels = reader.texts(LABEL.name)
     _require_same(reader, LABEL.name, labels)
-    sameness = _compare(answers, labels)
-    if (sameness == "different").all() and set(map(normalize, answers)).isdisjoint(map(normalize, labels.unique())):
-        problem = f"is none of the labels, and neither is any other answer; write answers as {short(label)!r} does"
-        raise reader.error(0, answer, problem)
-    _refuse_shifted(reader, answer, answers, labels)
-    reader.grade(answer, sameness)
+    for arm in arms:
+        reader.require_filled(ANSWER.name, "add it, or write any word that is no label", arm=arm)
+        answer, answers = reader.roles.sources[Role(ANSWER.name, arm)], reader.texts(ANSWER.name, arm)
+        sameness = _compare(answers, labels)
+        if (sameness == "different").all() and set(map(normalize, answers)).isdisjoint(map(normalize, labels.unique())):
+            problem = f"is none of the labels, and neither is any other answer; write answers as {short(label)!r} does"
+            raise reader.error(0, answer, problem)
+        _refuse_shifted(reader, answer, answers, labels)
+        reader.grade(answer, sameness, arm)
 
 
 def _compare(answers: pd.Series[str], labels: pd.Series[str]) -> pd.Series[str]:

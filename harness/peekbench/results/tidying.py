@@ -16,7 +16,6 @@ from peekbench.results.cells import (
     names_text,
     plain_table,
     rank,
-    read_arms,
     read_subsamples,
     read_trials,
 )
@@ -27,15 +26,18 @@ from peekbench.results.columns import (
     BY_TEXT,
     COLUMN_NAMES,
     CONFIGURATION,
+    ERROR_RATE,
     FIT,
     GROUP,
     INDEPENDENT,
     LOSS,
+    LOSSES,
     SCORE_SOURCES,
     TEXT,
     TRIAL,
     ColumnUse,
     are_accuracies,
+    quoted,
     short,
     sort_arms,
 )
@@ -52,8 +54,9 @@ from peekbench.results.text_rows import (
 )
 from peekbench.results.user_columns import (
     ALLOW_INCOMPLETE,
+    REGION,
+    ColumnRoles,
     assign_roles,
-    explain_unit,
     find_metric,
     ignoring,
     is_counted,
@@ -70,6 +73,10 @@ DECIMALS = range(2, 6)
 FLOAT_ERROR = 1e-7
 """Largest error of a score in single precision."""
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
+KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
+"""Columns of scores with a known unit."""
+MIN_SHARE = 0.05
+"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
 NAME_FITS = ", or name the fits in a column 'fit' if several fits answer a text"
 
 
@@ -260,6 +267,23 @@ def _numbers_pairs(cells: pd.Series[Any], places: pd.DataFrame) -> bool:
     return not rows.duplicated().any() and bool(rows.drop(columns="arm", errors="ignore").duplicated(keep=False).all())
 
 
+def read_arms(reader: CellReader, trials: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each arm of each row of the user's table, one arm below the other."""
+    tables = []
+    for arm in reader.roles.arms or [""]:
+        measures: dict[str, Any] = {column: reader.column(column, arm) for column in ARM_MEASURES}
+        for column in LOSSES:
+            if (source := reader.roles.source(column, arm)) is not None:
+                losses = reader.numbers(source, column)
+                measures["score"] = -losses
+                if column == ERROR_RATE.name:
+                    measures["score"] = 1 - losses
+        if arm:
+            measures["arm"] = arm
+        tables.append(trials.assign(**measures))
+    return pd.concat(tables, ignore_index=True)
+
+
 def number_by_content(trials: pd.DataFrame, scores: np.ndarray[Any, Any]) -> pd.Series[int]:
     """Return numbers of subsamples for rows that have all arms of a trial but no number.
 
@@ -411,3 +435,22 @@ def sort_rows(results: pd.DataFrame) -> pd.DataFrame | None:
     if keys.duplicated().any():
         return None
     return results.loc[keys.sort_values(list(keys.columns), kind="stable").index].reset_index(drop=True)
+
+
+def explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tuple[str | Argument, ...]:
+    """Return why scores are not shares, as accuracies are, in the parts of an error; empty if they are."""
+    if are_accuracies(results) or any(role.column in KNOWN_UNITS for role in roles.sources):
+        return ()
+    losses = [name for role, name in roles.sources.items() if role.column == LOSS.name]
+    sizes = results["score"].abs()
+    is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
+    if not losses and is_share:
+        return ()
+    return (
+        f"{origin}: the unit of {quoted(losses) or 'the scores'} is unknown (mean {sizes.mean():.3g}), so "
+        "there is no default for the largest bias that is negligible; choose one in this unit with ",
+        REGION,
+        ", such as ",
+        TableOptions(region=float(f"{sizes.mean() / 100:.1g}")).argument,
+        ", which is 1% of the mean",
+    )

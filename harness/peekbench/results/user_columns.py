@@ -34,7 +34,6 @@ from peekbench.results.columns import (
     SEED_NAMES,
     USER_COLUMNS,
     ResultsColumn,
-    are_accuracies,
     is_arm,
     quoted,
     short,
@@ -137,9 +136,9 @@ class Role(NamedTuple):
 
 ARM, SUBSAMPLE, SCORE = Role("arm"), Role("subsample"), Role("score")
 METHOD, MODEL, TEXT = Role("method"), Role("model"), Role("text")
-ANSWERED = (Role(ANSWER.name), Role(LABEL.name))
+ANSWERED = (ANSWER.name, LABEL.name)
 """Columns from which the score of a text is known together."""
-OF_ARMS = (*ARM_MEASURES, *LOSSES)
+OF_ARMS = (*ARM_MEASURES, *LOSSES, ANSWER.name)
 """Columns that a table can have for each arm."""
 NOT_OF_TEXTS = (
     *(score.name for score in SCORES if not score.is_mean and score.name not in ("score", "num_correct")),
@@ -148,10 +147,6 @@ NOT_OF_TEXTS = (
     "predict_seconds",
 )
 """Measures of all texts that those of single texts do not give."""
-KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
-"""Columns of scores with a known unit."""
-MIN_SHARE = 0.05
-"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
 COLUMN_NAMES_OF_USERS = [column.name for column in USER_COLUMNS]
 COLUMN_OF = {name: column.name for column in USER_COLUMNS for name in names_of(column)}
 """Columns by the normalized names that users give them."""
@@ -226,7 +221,7 @@ class ColumnRoles:
 
 
 def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> ColumnRoles:
-    """Return the roles of the columns of a table, whose names are distinct.
+    """Return the roles of the columns of a table.
 
     Raises
     ------
@@ -247,11 +242,16 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
     roles = {name: role for name, role in roles.items() if name not in constant} | dict.fromkeys(seeds, Role(FIT.name))
     is_long, is_wide = ARM in roles.values(), any(role.arm for role in roles.values())
     is_text = TEXT in roles.values()
-    is_scored = any(role.column in SCORE_SOURCES and role not in ANSWERED for role in roles.values())
-    is_answered = is_text and {*ANSWERED} <= {*roles.values()}
+    is_scored = any(role.column in SCORE_SOURCES and role.column not in ANSWERED for role in roles.values())
+    is_of_one = is_text or (is_wide and SUBSAMPLE not in roles.values())
+    is_answered = is_of_one and {*ANSWERED} <= {role.column for role in roles.values()}
     if not is_long and not is_wide and METHOD not in roles.values():  # scores of models
         roles |= {name: METHOD for name, role in roles.items() if role == MODEL}
     for name, role in list(roles.items()):
+        if role.column == PROBABILITY.name or (role.column in ANSWERED and is_scored):
+            ignored[name] = "not a score"
+            del roles[name]
+            continue
         reason = ""
         if is_long and role.arm:
             reason = f"has values of the arm {role.arm!r}, and each row is one arm"
@@ -263,15 +263,12 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
             reason = "is of single texts, and no column names the text of each row"
         elif role.column == FIT.name and not is_text and SUBSAMPLE not in roles.values():
             reason = "distinguishes fits of a subsample, and no column numbers the subsamples"
-        elif role in ANSWERED and not is_scored and not is_answered:
+        elif role.column in ANSWERED and not is_scored and not is_answered:
             reason = "is no score without the columns text, answer and label"
         if reason and name in mapped:
             raise ResultsError(mapping(name, role), f": {origin}: {short(name)!r} {reason}; remove the option")
         if reason:
             unknown[name] = reason
-            del roles[name]
-        elif role.column == PROBABILITY.name or (role in ANSWERED and is_scored):
-            ignored[name] = "not a score"
             del roles[name]
     assigned = ColumnRoles({role: name for name, role in roles.items()}, unknown, ignored, frozenset(mapped), arm_names)
     missing = _find_missing(assigned, options)
@@ -479,22 +476,3 @@ def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin
                 mapping(source, role._replace(column=LOSS.name)),
                 instead,
             )
-
-
-def explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tuple[str | Argument, ...]:
-    """Return why scores are not shares, as accuracies are, in the parts of an error; empty if they are."""
-    if are_accuracies(results) or any(role.column in KNOWN_UNITS for role in roles.sources):
-        return ()
-    losses = [name for role, name in roles.sources.items() if role.column == LOSS.name]
-    sizes = results["score"].abs()
-    is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
-    if not losses and is_share:
-        return ()
-    return (
-        f"{origin}: the unit of {quoted(losses) or 'the scores'} is unknown (mean {sizes.mean():.3g}), so "
-        "there is no default for the largest bias that is negligible; choose one in this unit with ",
-        REGION,
-        ", such as ",
-        TableOptions(region=float(f"{sizes.mean() / 100:.1g}")).argument,
-        ", which is 1% of the mean",
-    )

@@ -202,6 +202,13 @@ def test_answers_are_compared_with_labels() -> None:
         found = read(answers)
         pd.testing.assert_frame_equal(found.results, expected.results)
     assert "used task, arm, label, answer;" in str(read(table).columns)
+    wide = table.pivot(index=["task", "seed", "doc_id", "label"], columns="arm", values="answer").add_prefix("y_pred_")
+    pd.testing.assert_frame_equal(read(wide.rename_axis(columns=None).reset_index()).results, expected.results)
+    one = wide.xs(0, level="seed").reset_index().sort_values("task", kind="stable")
+    for form in (one.rename(columns={"doc_id": "id"}), one.drop(columns="doc_id")):
+        assert read(form).results["num_correct"].sum() == expected.results.query("subsample == 0")["num_correct"].sum()
+    with pytest.raises(ResultsError, match="'label' is no score without the columns text, answer and label"):
+        read(wide.reset_index().drop(columns="doc_id"))
 
 
 def test_answers_need_labels_and_texts_in_the_same_form() -> None:
