@@ -80,7 +80,7 @@ class TextScores:
         wanted = self.arms[is_wanted]
         first = wanted.pivot(index="subsample", columns="arm", values="first").dropna().astype("int64").sort_index()
         ends = np.append(self.arms["first"].to_numpy(), len(self.texts))
-        num_texts = int(ends[wanted.index[0] + 1] - ends[wanted.index[0]])  # as in all draws of the task
+        num_texts = int((ends[wanted.index + 1] - ends[wanted.index]).min())  # folds can have one more
         places = {arm: first[arm].to_numpy()[:, None] + np.arange(num_texts) for arm in arms}
         groups = None
         if self.groups is not None:
@@ -314,7 +314,8 @@ def add_up(
     sized = arms
     if has_fits:
         sized = arms.assign(num_test=counts)
-    _check_sizes(sized, counts, origin)
+    num_draws = rows.groupby([*TASK, TEXT.name], sort=False, dropna=False)["subsample"].nunique()
+    _check_sizes(sized, counts, origin, remainder=int(num_draws.max() == 1))
     if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
         if GROUP.name in rows:
             raise ResultsError(
@@ -360,8 +361,11 @@ def _check_arms(rows: pd.DataFrame, names: Sequence[str], origin: str) -> None:
         )
 
 
-def _check_sizes(arms: pd.DataFrame, counts: IntArray, origin: str) -> None:
-    """Refuse draws of a task with different numbers of texts, and sizes that are not these numbers."""
+def _check_sizes(arms: pd.DataFrame, counts: IntArray, origin: str, remainder: int) -> None:
+    """Refuse draws of a task with different numbers of texts, and sizes that are not these numbers.
+
+    `remainder` is 1 if draws are folds, of which some then have one text more.
+    """
     given, answers = (arms[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("num_test", ANSWERS))
     smallest = arms.assign(count=counts).groupby(list(TASK), sort=False, dropna=False)["count"].transform("min")
     for is_wrong, problem in (
@@ -370,7 +374,7 @@ def _check_sizes(arms: pd.DataFrame, counts: IntArray, origin: str) -> None:
             "and num_test is another number; add the missing rows, or leave out num_test",
         ),
         (
-            (counts != smallest).to_numpy(),
+            np.asarray(counts > smallest + remainder),
             "but other subsamples have fewer; give all the same number, or add num_test if the design has several",
         ),
     ):

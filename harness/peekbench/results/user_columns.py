@@ -336,18 +336,17 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Mapping[str, Role], ori
         claims.setdefault(role, []).append(name)
     for role, names in claims.items():
         if len(names) > 1:
-            names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
-            if role == SUBSAMPLE:
-                names.sort(key=lambda name: (name not in mapped, normalize(name) != "fold"))
-            added, remedy = TableOptions({names[0]: str(roles[names[0]])}, names[1:]), "ignore all but one"
             problem = f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; "
             if role == SUBSAMPLE:
+                names.sort(key=lambda name: (name not in mapped, normalize(name) != "fold"))
                 joined = TableOptions(dict.fromkeys(names, str(role))).argument
                 raise ResultsError(
                     f"{problem}if each of their combinations has rows of its own, join the columns with ", joined,
                     "; otherwise, average over one of them", added=TableOptions({names[-1]: FIT.name}),
                 )  # fmt: skip
-            raise ResultsError(f"{problem}{remedy}", added=added)
+            names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
+            added = TableOptions({names[0]: str(roles[names[0]])}, names[1:])
+            raise ResultsError(f"{problem}ignore all but one", added=added)
 
 
 def _find_missing(roles: ColumnRoles, options: TableOptions) -> Role | None:

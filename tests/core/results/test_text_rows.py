@@ -98,6 +98,9 @@ def test_default_analyses_tell_seeds_and_texts_apart(tmp_path: Path) -> None:
     assert isinstance(row[1], Estimate)
     assert verdict.estimate.mean == pytest.approx(row[1].mean)
     assert row[1].high - row[1].low > 2 * 1.96 * verdict.estimate.standard_error, "other texts add variance"
+    folds = ROWS.assign(doc_id=ROWS["doc_id"] + "." + ROWS["seed"].astype(str))
+    report = pb.analyze(folds[folds["doc_id"] != "q7.1"])
+    assert basis_of(report.verdicts[0]) == "2 tasks, 6 trials", "folds of 19 and 20 texts are one configuration"
     ROWS.to_csv("rows.csv", index=False)
     done = run_command("analyze", "rows.csv")
     assert "Bias for other texts" not in done.stdout, "one interval of the bias"
