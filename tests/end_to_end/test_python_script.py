@@ -34,11 +34,7 @@ def test_the_example_of_the_readme_needs_no_main_guard(source: str, tmp_path: Pa
     example = example.replace("specs/quickstart.yaml", "small.yaml") + "\nprint(run.finished, 'finished')\n"
     (tmp_path / "small.yaml").write_text(SPEC)
     (tmp_path / "script.py").write_text(example)
-    arguments = {
-        "script": ["script.py"],
-        "standard input": ["-"],
-        "notebook": ["-c", NOTEBOOK],
-    }[source]
+    arguments = {"script": ["script.py"], "standard input": ["-"], "notebook": ["-c", NOTEBOOK]}[source]
     completed = subprocess.run(
         [sys.executable, *arguments], cwd=tmp_path, input=example, capture_output=True, text=True, timeout=TIMEOUT
     )

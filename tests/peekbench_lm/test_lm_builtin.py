@@ -218,10 +218,7 @@ def test_a_distribution_is_unpacked_without_running_its_code(
     ],
 )
 def test_other_files_are_refused(
-    install: Callable[[Mapping[str, bytes]], Path],
-    folders: Folders,
-    files: Mapping[str, bytes],
-    message: str,
+    install: Callable[[Mapping[str, bytes]], Path], folders: Folders, files: Mapping[str, bytes], message: str
 ) -> None:
     install(files)
     with pytest.raises(

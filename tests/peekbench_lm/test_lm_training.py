@@ -182,8 +182,5 @@ def test_a_single_text_that_does_not_fit_into_memory_is_an_error(model: Language
     def refuse(*_: Any) -> None:
         raise torch.OutOfMemoryError("no memory")
 
-    with (
-        model.body.register_forward_pre_hook(refuse),
-        pytest.raises(torch.OutOfMemoryError),
-    ):
+    with model.body.register_forward_pre_hook(refuse), pytest.raises(torch.OutOfMemoryError):
         pretrain(model, some_texts(model, 4), RECIPE, 0.15, seed=1)

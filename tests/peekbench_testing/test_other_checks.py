@@ -13,12 +13,7 @@ from faulty_entries import ANALYSES, SOURCES
 from peekbench import AnalyzerEntry, DataSourceEntry, Folders, Options, PeekbenchError
 from peekbench_testing import CheckOutcome
 from peekbench_testing.contracts import ContractTests, find_kinds
-from peekbench_testing.pure_entries import (
-    ANALYSIS_CHECKS,
-    SOURCE_CHECKS,
-    make_analysis_call,
-    make_source_call,
-)
+from peekbench_testing.pure_entries import ANALYSIS_CHECKS, SOURCE_CHECKS, make_analysis_call, make_source_call
 from peekbench_testing.runner import CheckRun
 
 

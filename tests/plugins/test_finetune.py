@@ -60,11 +60,7 @@ SUBJECTS = Dataset(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("use", "name", "reduced"),
-    [
-        ("finetune.tapt", "bert", False),
-        ("finetune.overtrain", "gpt2", True),
-    ],
+    ("use", "name", "reduced"), [("finetune.tapt", "bert", False), ("finetune.overtrain", "gpt2", True)]
 )
 def test_methods_pass_the_contract_checks(use: str, name: str, reduced: bool, tmp_path: Path) -> None:
     """Check one method with each kind of model; the causal one with lower precision and rank, and scores of texts.

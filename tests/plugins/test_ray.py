@@ -90,10 +90,7 @@ def wait_for(condition: Callable[[], Any], what: str) -> None:
 
 def test_only_workers_whose_trials_ask_for_a_gpu_see_one() -> None:
     assert worker_environment("n", Resources(cpus=2))["CUDA_VISIBLE_DEVICES"] == ""
-    assert worker_environment("n", Resources(gpus=0.5)) == {
-        "PEEKBENCH_NODE": "n",
-        "PEEKBENCH_GPU_FRACTION": "0.500000",
-    }
+    assert worker_environment("n", Resources(gpus=0.5)) == {"PEEKBENCH_NODE": "n", "PEEKBENCH_GPU_FRACTION": "0.500000"}
 
 
 @pytest.mark.slow

@@ -17,11 +17,7 @@ from peekbench import PeekbenchError, load_results
 from peekbench.report import state
 from peekbench.results import configurations, tidy
 from peekbench_summary.biased_rule import Bias, Region
-from peekbench_summary.estimates import (
-    estimate_effect,
-    estimate_other_tasks,
-    estimate_these_tasks,
-)
+from peekbench_summary.estimates import estimate_effect, estimate_other_tasks, estimate_these_tasks
 from peekbench_summary.families import judge_family
 from peekbench_summary.forecast import settle
 from peekbench_testing import check_entry

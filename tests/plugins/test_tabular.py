@@ -53,12 +53,7 @@ def spec_of(
         "name": "tabular",
         "tasks": [{"use": "tabular.regression", "name": "task", "options": source}],
         "methods": [method],
-        "design": {
-            "num_train": 100,
-            "num_test": num_test,
-            "num_subsamples": num_subsamples,
-            "crossover": crossover,
-        },
+        "design": {"num_train": 100, "num_test": num_test, "num_subsamples": num_subsamples, "crossover": crossover},
         "analyses": ["summary"],
     }
     return make_spec(raw, folder=folder)

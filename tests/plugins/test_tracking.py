@@ -14,12 +14,7 @@ from peekbench import Analysis, Column, Estimate, Folders, Table, Verdict
 from peekbench.records import ArmScores, Draw, RunStarted, Trial, TrialFinished
 from peekbench.spec.components import ObserverSpec, make_component
 from peekbench_testing import sample_events
-from peekbench_tracking.content import (
-    TrialNumbers,
-    describe_decisions,
-    describe_verdicts,
-    result_tables,
-)
+from peekbench_tracking.content import TrialNumbers, describe_decisions, describe_verdicts, result_tables
 
 STORE_ID = "0123456789abcdef0123456789abcdef"
 BIAS = "summary/Mean bias"

@@ -382,20 +382,8 @@ SCORES: tuple[Score, ...] = (
         {"classification": macro_f1, "multilabel": macro_f1_of_labels},
         synonyms=("f1_macro",),
     ),
-    Score(
-        "micro_f1",
-        "micro-F1",
-        "fraction",
-        {"multilabel": micro_f1},
-        synonyms=("f1_micro",),
-    ),
-    Score(
-        "grade",
-        "mean grade",
-        "fraction",
-        {"generation": mean_grade},
-        is_mean=True,
-    ),
+    Score("micro_f1", "micro-F1", "fraction", {"multilabel": micro_f1}, synonyms=("f1_micro",)),
+    Score("grade", "mean grade", "fraction", {"generation": mean_grade}, is_mean=True),
     Score(
         "bits_per_byte",
         "log-likelihood in bits per byte",

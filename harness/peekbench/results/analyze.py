@@ -260,10 +260,7 @@ def _complete(
     warnings: tuple[str, ...] = ()
     if planned or options.reading().needs_pairs:
         complete, warnings = only_complete(
-            table.results,
-            planned,
-            allow_incomplete=allow_incomplete,
-            has_texts_as_draws=table.has_texts_as_draws,
+            table.results, planned, allow_incomplete=allow_incomplete, has_texts_as_draws=table.has_texts_as_draws
         )
     return Analyzed(source, options, table, complete, planned, read_looks(complete), warnings)
 

@@ -29,14 +29,7 @@ from peekbench.records.data import Answers, FloatArray, TableKeywords, TableOpti
 from peekbench.records.scores import average_sets
 from peekbench.records.trials import Draw, Trial
 from peekbench.results.cells import natural_key
-from peekbench.results.columns import (
-    COLUMN_NAMES,
-    INDEPENDENT,
-    MAJORITY,
-    SIZES,
-    TEXT_DEFAULTS,
-    TYPES,
-)
+from peekbench.results.columns import COLUMN_NAMES, INDEPENDENT, MAJORITY, SIZES, TEXT_DEFAULTS, TYPES
 from peekbench.results.recorded_looks import write_looks
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.results.user_columns import find_role

@@ -10,15 +10,7 @@ import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
 from peekbench.records.data import Predictions, TableKeywords, TableOptions
-from peekbench.results.cells import (
-    CellReader,
-    join_draws,
-    names_text,
-    plain_table,
-    rank,
-    read_subsamples,
-    read_trials,
-)
+from peekbench.results.cells import CellReader, join_draws, names_text, plain_table, rank, read_subsamples, read_trials
 from peekbench.results.columns import (
     ARM_MEASURES,
     AS_PERCENTAGES,

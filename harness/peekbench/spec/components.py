@@ -308,13 +308,7 @@ class ReportSpec(SpecModel):
     """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
 
 
-COMPONENTS: tuple[type[Component[Any]], ...] = (
-    TaskSpec,
-    MethodSpec,
-    AnalysisSpec,
-    ExecutorSpec,
-    ObserverSpec,
-)
+COMPONENTS: tuple[type[Component[Any]], ...] = (TaskSpec, MethodSpec, AnalysisSpec, ExecutorSpec, ObserverSpec)
 """Classes of components."""
 
 PinnableSpec: TypeAlias = TaskSpec | MethodSpec

@@ -12,11 +12,7 @@ import pytest
 from scipy.sparse import hstack
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import (
-    TransformedTargetRegressor,
-    make_column_selector,
-    make_column_transformer,
-)
+from sklearn.compose import TransformedTargetRegressor, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
@@ -164,8 +160,7 @@ NUMBERS = make_pipeline(SimpleImputer(), StandardScaler())
 ENCODE, RATES = OneHotEncoder(handle_unknown="ignore"), TargetEncoder(cv=StratifiedKFold(3))
 MIXED = make_column_transformer((NUMBERS, ["age", "income"]), (ENCODE, ["city"]), (RATES, ["zip"]))
 SELECTED = make_column_transformer(
-    (StandardScaler(), make_column_selector(dtype_include="number")),
-    (ENCODE, make_column_selector(pattern="city")),
+    (StandardScaler(), make_column_selector(dtype_include="number")), (ENCODE, make_column_selector(pattern="city"))
 )
 COUNTS = make_pipeline(CountVectorizer(analyzer="char"), SelectKBest(chi2, k=5))
 NESTED: dict[str, tuple[Any, Predict, Any]] = {
