@@ -164,9 +164,10 @@ def _suggest(written: Written, place: Place) -> str:
         by_name = {str(option[-1]).lower(): option for option in reversed(choices)}
         for close in get_close_matches(key, by_name, n=1, cutoff=cutoff):
             meant = by_name[close]
-            if list(meant[: len(parent)]) == parent:
-                return f"did you mean {_format_place(meant[len(parent) :])}?"
-            return f"did you mean {_format_place(meant)}?"
+            if list(meant[:-1]) == parent:
+                return f"did you mean {meant[-1]}?"
+            where = _format_place((*written.at, *meant[:-1]))
+            return f"{meant[-1]} belongs {f'in {where}' if where else 'at the top level of the spec'}"
     if here:
         return f"choose from: {', '.join(str(option[-1]) for option in here)}"
     return "remove it: there are no options here"

@@ -103,7 +103,7 @@ def test_errors_name_the_place_and_the_problem(parts: dict[str, Any], errors: li
 @pytest.mark.parametrize(
     ("parts", "error"),
     [
-        ({"num_train": 5}, "num_train: no such option; did you mean design.num_train?"),
+        ({"num_train": 5}, "num_train: no such option; num_train belongs in design"),
         ({"pinned": {}}, "pinned: no such option"),
         ({"report": {"format": []}}, "report.format: no such option; did you mean formats?"),
         (
@@ -111,7 +111,10 @@ def test_errors_name_the_place_and_the_problem(parts: dict[str, Any], errors: li
             "options.bold: no such option; did you mean boldness?",
         ),
         ({"methods": [{"use": "toy.constant", "options": {"x": 1}}]}, "options.x: no such option; remove it"),
-        ({"methods": [{"use": "finetune.tapt", "options": {"epoch": 2}}]}, "did you mean pretraining.epochs?"),
+        (
+            {"methods": [{"use": "finetune.tapt", "options": {"epoch": 2}}]},
+            "epochs belongs in methods[0].options.pretraining",
+        ),
     ],
 )
 def test_unknown_options_get_a_suggestion(parts: dict[str, Any], error: str, make_raw: MakeRaw) -> None:
