@@ -76,7 +76,7 @@ def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
     Returns
     -------
     list of Finding
-        Errors, or infos if the arms may be equal by chance or because the method ignores the origin of its texts.
+        Errors, or warnings and infos if the arms may be equal because the method ignores the origin of its texts.
     """
     findings: list[Finding] = []
     suspects: list[tuple[Finding, float]] = []
@@ -162,13 +162,11 @@ def _copy_finding(location: str, pair: tuple[str, str], trials: int) -> Finding:
 
 
 def _ignoring_finding(location: str, is_all: bool, trials: int) -> Finding:
-    return Finding(
-        "info",
-        f"{'all arms' if is_all else 'extra and test'} are identical",
-        location,
-        f"equal in all {trials} trials",
-        "correct for a method that ignores the origin of its texts; otherwise a column is a copy",
-    )
+    found = f"equal in all {trials} trials"
+    remedy = "correct for a method that ignores the origin of its texts; otherwise one column is a copy of the other"
+    if is_all:
+        return Finding("info", "all arms are identical", location, found, remedy)
+    return Finding("warning", "extra and test are identical", location, found, remedy)
 
 
 def _count_ties(table: WideTable, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:

@@ -197,7 +197,7 @@ def test_arms_that_may_be_equal_by_chance_or_by_method_are_no_error() -> None:
 @pytest.mark.parametrize(
     ("same", "severity", "title"),
     [
-        (["test"], "info", "extra and test are identical"),
+        (["test"], "warning", "extra and test are identical"),
         (["base"], "warning", "base and extra are identical"),
         (["base", "test"], "info", "all arms are identical"),
     ],

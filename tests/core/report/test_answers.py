@@ -189,6 +189,11 @@ def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
         assert (following.short, following.command) == ("At least 20 more subsamples per task", extension.command)
         assert following.text.endswith(f"They measure the noise, which is unknown: {how}")
     assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "Add subsamples"
+    equal = replace(single, method="copy", evidence=TrialEvidence(1, 30, is_zero=True))
+    following = ask(equal, UNDECIDED, extension=Extension("peekbench analyze s.csv"))["What next?"]
+    assert following.short == "Check the table"
+    assert "in all trials of copy: if one is a copy, correct it; otherwise, the test texts had no eff" in following.text
+    assert "Add subsamples. 120 more per task settle tapt with" in following.text
 
 
 def test_one_number_of_subsamples_is_advised_with_its_probability() -> None:

@@ -69,7 +69,12 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     answers = []
     if decisions & {"biased up", "biased down"}:
         answers.append(_report_scores(judged))
-    if undecided := {verdict.method: verdict for verdict in judged if verdict.decision == "inconclusive"}:
+    undecided = {verdict.method: verdict for verdict in judged if verdict.decision == "inconclusive"}
+    equal = [name for name, verdict in undecided.items() if getattr(verdict.evidence, "is_zero", False)]
+    if equal and report.extension.of == "table":
+        answers.append(_check_columns(equal))
+        undecided = {name: verdict for name, verdict in undecided.items() if name not in equal}
+    if undecided:
         answers.append(_settle_all(report, undecided))
     if answers:
         first, *others = answers
@@ -106,6 +111,14 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
         return Answer(NEXT, "Report the interval", f"{names}: {_give_up(list(needed.values()))}.")
     text = f"They measure the noise, which is unknown: {_state_how(extension, 20)}"
     return Answer(NEXT, "At least 20 more subsamples per task", *_then_run(text, report))
+
+
+def _check_columns(names: Sequence[str]) -> Answer:
+    """Return what to do about columns of the same scores: more subsamples would decide nothing."""
+    reason = (
+        f"The columns extra and test are equal in all trials of {name_methods(names)}: if one is a copy, correct it"
+    )
+    return Answer(NEXT, "Check the table", f"{reason}; otherwise, the test texts had no effect.")
 
 
 def _give_up(verdicts: Sequence[Verdict]) -> str:
@@ -184,7 +197,10 @@ def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
         trials = f"{pluralize(evidence.num_shared, 'subsample')} that {evidence.num_tasks} tasks share"
     reason = ""
     if evidence.is_zero:
-        reason = f"{trials} are too few to exclude a bias that is not negligible; "
+        reason = f"{trials} are too few to exclude a bias that is not negligible"
+        if evidence.settling is None or evidence.settling.advice is None:
+            return reason
+        reason += "; "
     elif evidence.has_too_few:
         reason = f"{trials} cannot support a verdict at this level"
         if evidence.is_extended:
