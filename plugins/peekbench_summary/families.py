@@ -11,7 +11,17 @@ from statistics import fmean
 import numpy as np
 
 from peekbench import Estimate, Verdict
-from peekbench.records import POINTS, Family, FixedTexts, Looks, OtherTasks, Predictions, TrialEvidence, Unit
+from peekbench.records import (
+    POINTS,
+    Family,
+    FixedTexts,
+    Looks,
+    OtherTasks,
+    PredictedAlone,
+    Predictions,
+    TrialEvidence,
+    Unit,
+)
 from peekbench.results import Configuration, Configurations, decide
 from peekbench_stats import (
     find_families,
@@ -144,6 +154,7 @@ def smallest_p(num_tasks: int) -> float:
     return 2.0 ** (1 - num_tasks)
 
 
+ALONE_EFFECT = "alone - extra"
 PERCENTAGE = "percentage"  # the name in sentences of a score in percent that may be no accuracy
 MIN_LOG_LOSS_CHANGE = 0.001  # nats per text; smaller changes of the log loss are not mentioned
 
@@ -200,8 +211,10 @@ def judge_all(
                 num_texts=configuration.num_texts,
             )
             if not configuration.control:
+                alpha = biases[member].levels.now(conclusion.alpha)
                 evidence = replace(
                     evidence,
+                    alone=compare_with_alone(configuration, verdict, options.level, alpha),
                     looks=describe_looks(configuration, looks, biases[member], conclusion),
                     fixed_texts=generalize(configuration, verdict, options.level),
                 )
@@ -209,7 +222,7 @@ def judge_all(
                     evidence = replace(evidence, disagreement=find_disagreement(configuration, predictions))
                 if configuration.key in log_likelihoods:
                     units = log_likelihoods[configuration.key]
-                    change = find_other_bias(units, verdict.decision, biases[member].levels.now(conclusion.alpha))
+                    change = find_other_bias(units, verdict.decision, alpha)
                     evidence = replace(evidence, log_likelihood=change)
             names = [column.name for column in results.columns]
             verdict = replace(
@@ -245,6 +258,36 @@ def find_disagreement(configuration: Configuration, predictions: Predictions) ->
             return None
         shares.append(float(np.abs(answers.scores["test"] - answers.scores["extra"]).mean()))
     return fmean(shares)
+
+
+def compare_with_alone(
+    configuration: Configuration, verdict: Verdict, level: float, alpha: float
+) -> PredictedAlone | None:
+    """Return what predicting the test texts together changes; None without the arm alone or an interval.
+
+    Parameters
+    ----------
+    configuration
+        Paired scores of one method.
+    verdict
+        Verdict on its bias.
+    level
+        Coverage of the interval.
+    alpha
+        Error rate of the decision, which is adjusted as that of the verdict.
+    """
+    changes = configuration.scores.get(ALONE_EFFECT)
+    if changes is None:
+        return None
+    change = estimate_effect(configuration, ALONE_EFFECT, level)
+    if not change.has_interval:
+        return None
+    gain = Estimate(-change.mean, -change.high, -change.low, level=level)
+    score = mean_over_tasks(list(configuration.scores["alone"].values()))
+    if not any(map(any, changes.values())):
+        return PredictedAlone(score, gain, "inert")
+    adjusted = estimate_effect(configuration, ALONE_EFFECT, 1 - alpha)
+    return PredictedAlone(score, gain, decide(-adjusted.high, -adjusted.low, verdict.region or 0.0))
 
 
 def generalize(configuration: Configuration, verdict: Verdict, level: float) -> FixedTexts | None:

@@ -41,6 +41,7 @@ NOTE = (
 )
 TIE = "Methods that share a letter (tie) cannot be told apart."
 BOOST = "Boost: extra - base."
+ALONE = "Alone: the fits of extra predict each text by itself."
 UNPAIRED_NOTE = (
     " Methods without two common subsamples of each task, by their numbers ({pairs} here), were compared as "
     "independent samples, which detects fewer differences."
@@ -145,6 +146,8 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], options: S
     others = [effect for effect in effects if effect != "bias"]
     overview = [*keys, "extra", "tie", "verdict", *others, *arms]
     captions = [TIE, *(BOOST for _ in others)]
+    if "alone" in arms:
+        captions.append(ALONE)
     if len(rows) == 1:
         overview.remove("tie")
         captions.remove(TIE)

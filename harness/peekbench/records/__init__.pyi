@@ -73,6 +73,7 @@ from .verdicts import Key as Key
 from .verdicts import LooksTaken as LooksTaken
 from .verdicts import OtherTasks as OtherTasks
 from .verdicts import PosteriorEvidence as PosteriorEvidence
+from .verdicts import PredictedAlone as PredictedAlone
 from .verdicts import ScoreUnits as ScoreUnits
 from .verdicts import Settling as Settling
 from .verdicts import TrialEvidence as TrialEvidence

@@ -273,6 +273,25 @@ class CopiedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class PredictedAlone:
+    """The arm alone, which predicts each text by itself, compared with the same fits that predict texts together.
+
+    Examples
+    --------
+    >>> PredictedAlone(0.14, Estimate(0.235, low=0.223, high=0.247), "biased up").decision
+    'biased up'
+    """
+
+    score: float
+    """Mean score of the arm alone over tasks."""
+    gain: Estimate
+    """The score of extra minus that of alone, with an interval that is adjusted for nothing."""
+    decision: Decision
+    """Whether predicting texts together changes the score, at the level of the verdict on the bias. 'inert': the scores
+    of all trials are equal."""
+
+
+@dataclass(frozen=True, slots=True)
 class TrialEvidence:
     """Trials behind a verdict on a mean of paired differences, and what they leave open.
 
@@ -298,6 +317,8 @@ class TrialEvidence:
     """Mean score of the arm extra over tasks, if known."""
     published: float | None = None
     """Mean score over tasks of fits to the whole test set, the arm all; None without folds."""
+    alone: PredictedAlone | None = None
+    """What predicting the test texts together changes; None without the arm alone."""
     has_folds: bool = False
     """Whether the design has folds."""
     copied: CopiedRows | None = None

@@ -60,12 +60,21 @@ def test_the_effect_of_predicting_together_is_exact(crossover: Any) -> None:
 def test_the_interval_of_the_effect_covers_its_expectation() -> None:
     """In sets of n from a pool, the mean variance is that of the pool, S^2, times (n - 1) / n."""
     run = pb.measure(center, (ROWS, LABELS), arms=ARMS, score=MSE, region=0.1, name="gain", **OPTIONS)
-    (table,) = (table for table in run.report().document.tables if table.title.startswith("Boost and bias over"))
+    report = run.report()
+    (table,) = (table for table in report.document.tables if table.title.startswith("Boost and bias over"))
     rows = [dict(zip((column.name for column in table.columns), cells, strict=True)) for cells in table.rows]
     (estimate,) = (row["mean"] for row in rows if row["effect"] == "alone - extra")
     assert isinstance(estimate, Estimate)
     expected = np.var(LABELS, ddof=1) * (NUM_TEST - 1) / NUM_TEST
     assert estimate.low < -expected < estimate.high < 0
+    biased = (
+        f"by {-estimate.mean:.4f} (95% interval +{-estimate.high:.4f} to +{-estimate.low:.4f}) over predicting each"
+    )
+    shown = str(report)
+    assert "Biased? Yes: predicting the test rows together raises" in shown
+    assert biased in shown
+    assert "What next? Report the score of alone. Each row is predicted by itself" in shown
+    assert "must use the unlabeled" not in shown
 
 
 def test_folds_have_the_arm_alone() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.runner import run
-from peekbench.records import Report, TrialEvidence
+from peekbench.records import PredictedAlone, Report, TrialEvidence
 from peekbench.records.report import Analysis, Extension
 from peekbench.records.trials import Draw, RowLimit, Trial, TrialFailure
 from peekbench.records.verdicts import (
@@ -63,6 +63,18 @@ def test_an_official_test_set_leads_with_the_score_to_publish() -> None:
     assert [*ask(verdict, replace(SAME, evidence=OFFICIAL))][1:5] == [
         "To publish (lsa)", "Usual score (lsa)", "To publish (pca)", "Usual score (pca)"
     ]  # fmt: skip
+
+
+def test_predicting_together_without_a_known_effect_is_a_clause() -> None:
+    clauses: dict[Any, str] = {
+        "inert": "changes no score",
+        "equivalent": "0.50 points:",
+        "inconclusive": "undecided: +1",
+    }
+    for decision, clause in clauses.items():
+        alone = PredictedAlone(0.5, Estimate(0.01, -0.01, 0.03, level=0.95), decision)
+        text = ask(replace(SAME, evidence=replace(OPEN, alone=alone)))["Biased?"].text
+        assert text.startswith("No. pca is equivalent.") and clause in text
 
 
 def test_a_fixed_test_set_gives_two_answers() -> None:

@@ -9,7 +9,7 @@ from peekbench.data.preflight import MAX_USES
 from peekbench.formatting import duration, format_cell, format_size, join_words, pluralize
 from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
-from peekbench.report.render.fixed_texts import fixed_texts_of, has_published, name_decision
+from peekbench.report.render.fixed_texts import fixed_texts_of, has_published, name_decision, peeks_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
         missing = pluralize(number, "trial is missing", "trials are missing")
         return Answer(NEXT, "Finish the run", f"{missing}.", report.extension.command)
     answers = []
-    if decisions & {"biased up", "biased down"}:
+    if decisions & {"biased up", "biased down"} or any(map(peeks_together, judged)):
         answers.append(_report_scores(judged))
     undecided = {verdict.method: verdict for verdict in judged if verdict.decision == "inconclusive"}
     equal = [name for name, verdict in undecided.items() if getattr(verdict.evidence, "is_zero", False)]
@@ -91,8 +91,11 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
 
 
 def _report_scores(judged: Sequence[Verdict]) -> Answer:
-    """Return which scores the bias of a method does not affect."""
+    """Return which scores neither a bias nor the other texts of a prediction affect."""
     rows = judged[0].rows
+    if any(map(peeks_together, judged)):
+        reason = f"Each {rows.removesuffix('s')} is predicted by itself, by a fit that did not see it."
+        return Answer(NEXT, "Report the score of alone", reason)
     if any(map(has_published, judged)):
         reason = f"No {rows.removesuffix('s')} is predicted by a fit that adapted to it."
         return Answer(NEXT, "Report the score to publish", reason)
@@ -153,11 +156,7 @@ def _give_up(verdicts: Sequence[Verdict]) -> str:
 def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tuple[str, str]:
     """Return how to add subsamples, what they settle with which probability, and the command to run next."""
     extension, number = report.extension, f"{advice.subsamples:,} more"
-    known = [
-        verdict
-        for verdict in needed.values()
-        if (settling := find_settling(verdict)) is not None and settling.advice is not None
-    ]
+    known = [verdict for verdict in needed.values() if getattr(find_settling(verdict), "advice", None) is not None]
     settled, likely = name_methods([verdict.method for verdict in known]), _state_chance(advice)
     if len(known) > 1 and advice.probability is not None:
         likely = f"with at least {advice.probability:.0%} probability each, given these results"

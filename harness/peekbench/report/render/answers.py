@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from peekbench.formatting import format_cell, format_quantity, format_size, list_numbers, pluralize, shorten
+from peekbench.formatting import capitalize, format_cell, format_quantity, format_size, list_numbers, pluralize, shorten
 from peekbench.records.data import FLAGS
 from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import LooksTaken, TrialEvidence, Verdict
@@ -12,11 +12,13 @@ from peekbench.report.render.advice import Answer, advise_next, name_methods
 from peekbench.report.render.fixed_texts import (
     find_outcome,
     has_published,
+    list_with_alone,
+    peeks_together,
     size_for_others,
     state_published,
     state_to_publish,
 )
-from peekbench.report.render.sentences import name_interval
+from peekbench.report.render.sentences import name_interval, state_together
 
 QUESTION = "Does a method score higher if its unlabeled data come from the test set?"
 MAX_PUBLISHED = 3  # methods whose scores to publish are answers
@@ -71,6 +73,14 @@ def _publish(judged: Sequence[Verdict]) -> Iterator[Answer]:
 def _find_bias(report: Report, judged: Sequence[Verdict]) -> Answer:
     """Return whether any method is biased, with what limits all verdicts."""
     short, details = find_outcome(judged)
+    if with_alone := list_with_alone(judged):
+        text = state_together(with_alone[0])
+        if len(judged) > 1:
+            text += f" ({with_alone[0].method})"
+        if peeks_together(with_alone[0]):
+            short = f"Yes: {text}"
+        else:
+            details += f" {capitalize(text)}."
     if report.has_one_run:
         short += ", for these fits"
     if report.has_copies:
@@ -82,10 +92,12 @@ def _measure(report: Report, judged: Sequence[Verdict]) -> Iterator[Answer]:
     """State the range of the estimates; nothing if there are none."""
     unit = judged[0].unit
     known = [verdict for verdict in judged if verdict.estimate.is_known and verdict.unit == unit]
-    if not known:
+    if all(verdict.decision == "inert" and peeks_together(verdict) for verdict in known):
         return
     region, *others = {verdict.region for verdict in known}
     details = []
+    if any(map(peeks_together, judged)):
+        details.append(f"This is the effect of fits that adapt to the test {judged[0].rows} (test - extra).")
     low, high = (end(known, key=lambda verdict: verdict.estimate.mean) for end in (min, max))
     if len(known) == 1:
         size = format_quantity(low.estimate, unit)

@@ -16,6 +16,7 @@ from peekbench.records.verdicts import (
     Decision,
     Estimate,
     FixedTexts,
+    PredictedAlone,
     TrialEvidence,
     Verdict,
 )
@@ -31,6 +32,18 @@ def is_mean(verdict: Verdict) -> bool:
     if isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.score != "score":
         return find_score(verdict.evidence.score).is_mean
     return verdict.unit == "difference"  # accuracy
+
+
+def peeks_together(verdict: Verdict) -> bool:
+    """Return whether predicting the test texts together is known to change the score."""
+    alone: PredictedAlone | None = getattr(verdict.evidence, "alone", None)
+    return alone is not None and alone.decision.startswith("biased")
+
+
+def list_with_alone(judged: Sequence[Verdict]) -> list[Verdict]:
+    """List the verdicts with the arm alone, first those on scores that predicting texts together changes."""
+    known = [verdict for verdict in judged if getattr(verdict.evidence, "alone", None) is not None]
+    return sorted(known, key=peeks_together, reverse=True)
 
 
 def has_published(verdict: Verdict) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peekbench.formatting import (
     capitalize,
@@ -63,7 +63,7 @@ CLAIMS: Mapping[tuple[str, str], Claim] = {
     ("bias", "inert"): Claim(
         "The predictions do not depend on the unlabeled {rows}",
         "its predictions are the same with the {rows} of extra and of test in all {evidence.num_trials:,} trials, so "
-        "they do not depend on the unlabeled {rows} and cannot show a bias; check that the method uses them.",
+        "they do not depend on the unlabeled {rows} and cannot show a bias.",
     ),
     ("bias", "no signal"): Claim(
         "The predictions are at chance, so a bias could not be seen",
@@ -72,6 +72,14 @@ CLAIMS: Mapping[tuple[str, str], Claim] = {
     ),
 }
 """What a verdict states, by effect and decision, or by what an inconclusive one excludes."""
+TOGETHER: Mapping[str, str] = {
+    "biased up": "predicting the test {rows} together raises {score} by {size} {interval} over predicting each alone",
+    "biased down": "predicting the test {rows} together lowers {score} by {size} {interval} over predicting each alone",
+    "equivalent": "predicting the test {rows} together changes {score} by less than {region}{odds}: {bias} {interval}",
+    "inconclusive": "whether predicting the test {rows} together changes {score} is undecided: {bias} {interval}",
+    "inert": "predicting the test {rows} together changes no score",
+}
+"""What predicting texts together changes, by decision."""
 SMALLER = "a bias of {bias} {scope} {interval}: smaller than {region}{odds}, which these trials do not settle"
 """What an inconclusive verdict states if its interval lies within the region."""
 OUTCOMES: Mapping[tuple[str, str], str] = {
@@ -280,6 +288,8 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
         parts.append(OUTCOMES[verdict.control, verdict.decision])
     else:
         parts += [generalize(verdict), _state_failures(verdict, evidence)]
+    if evidence.alone is not None:
+        parts.append(f"{capitalize(state_together(verdict))}.")
     if (change := evidence.log_likelihood) is not None:
         low, high = sorted((abs(change.low), abs(change.high)))
         verb = {True: "improves", False: "worsens"}[change.mean > 0]
@@ -428,8 +438,20 @@ def _name_score(verdict: Verdict) -> str:
     return {"difference": "accuracy"}.get(verdict.unit, "the score")
 
 
+def state_together(verdict: Verdict) -> str:
+    """Return a clause on what predicting the test texts together changes, for a verdict with the arm alone."""
+    evidence = verdict.evidence
+    assert isinstance(evidence, TrialEvidence)
+    assert evidence.alone is not None
+    gain = evidence.alone.gain
+    family = replace(verdict.family, size=1, level=gain.level)
+    measured = replace(verdict, estimate=gain, family=family, evidence=replace(evidence, looks=None))
+    return fill(TOGETHER[evidence.alone.decision], measured)
+
+
 def _list_scores(evidence: TrialEvidence, unit: Unit) -> str:
     """Return the scores beside a bias, as 'base 61.2%, extra 64.0%'; empty if they are unknown."""
     unit_of_scores = {POINTS.difference: POINTS}.get(unit, NUMBERS).score
-    known = (("base", evidence.base), ("extra", evidence.extra))
+    alone = getattr(evidence.alone, "score", None)
+    known = (("base", evidence.base), ("extra", evidence.extra), ("alone", alone))
     return ", ".join(f"{arm} {format_cell(score, unit_of_scores)}" for arm, score in known if score is not None)
