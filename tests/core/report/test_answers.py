@@ -164,6 +164,8 @@ def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
     assert section.findings[0].short == (
         "Within ±0.50 points, but up to 5.8% of trials could fail unseen and lose more than 0.31 points each."
     )
+    lost = replace(OPEN, unseen_share=0.058, tolerated_loss=1.0318)
+    assert "costs at most" not in state(replace(SAME, evidence=lost)), "accuracy can lose at most 100 points"
     assert section.explanation.endswith("Inconclusive: neither, or rare failures are not excluded.")
     failed = FailedCheck("R-hat", 1.2, limit="below 1.01", remedy="increase the option draws")
     for evidence in (

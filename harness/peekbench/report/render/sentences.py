@@ -373,6 +373,8 @@ def _state_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
     is_open = leaves_failures_open(verdict)
     if math.isnan(evidence.tolerated_loss) or (verdict.decision == "inconclusive" and not is_open):
         return ""
+    if verdict.unit == "difference" and evidence.tolerated_loss >= 1:  # which no score can lose
+        return ""
     missed = f"Failures in up to {evidence.unseen_share:.1%} of trials can remain unseen;"
     loss = format_size(evidence.tolerated_loss, verdict.unit)
     if is_open:
