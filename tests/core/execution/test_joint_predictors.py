@@ -85,4 +85,5 @@ def test_folds_have_the_arm_alone() -> None:
     scores = errors_of(run)
     mean = LABELS[:20].mean()
     assert scores["alone"].tolist() == pytest.approx([-mean_squared_errors(LABELS[20:60], mean, 40)] * 2)
+    assert "by a fit that did not see it (alone)" in str(run.report())
     assert scores["all"].tolist() == pytest.approx([-mean_squared_errors(LABELS[20:60], mean, 1)] * 2)

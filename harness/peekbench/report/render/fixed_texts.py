@@ -59,6 +59,9 @@ def state_to_publish(verdict: Verdict) -> tuple[str, str]:
     rows = verdict.rows
     if evidence.copied is not None and evidence.copied.num_copied:
         return _state_without_copies(verdict, evidence.copied)
+    if evidence.alone is not None and peeks_together(verdict):
+        score = _format_score(Estimate(evidence.alone.score), verdict)
+        return score, f"Each {rows.removesuffix('s')} is predicted by itself, by a fit that did not see it (alone)."
     estimate = Estimate(evidence.extra or 0.0)
     limits = f"No interval for other {rows} is known{_explain_unknown(verdict)}."
     if not is_mean(verdict):
