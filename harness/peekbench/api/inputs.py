@@ -55,9 +55,7 @@ def find_scores(argument: str | Path) -> Path:
 def check_new_store(path: Path) -> None:
     """Refuse a file of another kind where a run should be stored."""
     if path.is_file() and path.stat().st_size and not is_store(path):
-        raise PeekbenchError(
-            f"--store {path} is not a store; give the path of a store, or of a file that does not exist"
-        )
+        raise PeekbenchError(f"--store {path} is not a store; give the path of a store, or of a new file")
 
 
 def find_spec(argument: str | Path) -> Path:

@@ -70,10 +70,7 @@ def plan(
             note(warning)
         render_tables(analysis.tables, console, full=power)
     if measured.failures:
-        echo(
-            "peekbench: correct the methods whose pilot failed; a run would stop them after their first trials",
-            err=True,
-        )
+        echo("peekbench: correct the methods whose pilot failed; a run would stop them after a few trials", err=True)
         raise typer.Exit(FAILED)
 
 

@@ -319,9 +319,7 @@ def _check_numbers(values: object, shape: tuple[int, ...], name: str) -> FloatAr
         expected = "one number for each input"
         if len(shape) > 1:
             expected = "one probability for each class or label"
-        raise ContractError(
-            f"{name} have shape {array.shape}, expected {shape}: {expected}, in the order of the inputs"
-        )
+        raise ContractError(f"{name} have shape {array.shape}, expected {shape}: {expected}, in order of the inputs")
     is_finite = np.isfinite(array).reshape(shape[0], -1).all(axis=1)
     if not is_finite.all():
         row = int(np.flatnonzero(~is_finite)[0])
@@ -344,9 +342,7 @@ def _check_logarithms(array: FloatArray, name: str) -> None:
 def _refuse_negative(array: FloatArray) -> None:
     if array.min() < 0:
         row = int(np.flatnonzero(array.min(axis=1) < 0)[0])
-        raise ContractError(
-            f"predictions contain a negative probability in row {row}; return probabilities, not scores"
-        )
+        raise ContractError(f"predictions have a negative probability in row {row}; return probabilities, not scores")
 
 
 def _check_label_probabilities(array: FloatArray) -> None:

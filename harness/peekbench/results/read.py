@@ -346,7 +346,5 @@ def read_tree(root: Path) -> pd.DataFrame:
     if not tables:
         for file in sorted(filter(Path.is_file, root.rglob("*"))):
             _refuse_log(file)
-        raise ResultsError(
-            f"{root}: contains no {STUDY_FILE}; choose a folder that contains mM/nN/MODEL/TASK/{STUDY_FILE}"
-        )
+        raise ResultsError(f"{root}: contains no {STUDY_FILE}; choose a folder that has mM/nN/MODEL/TASK/{STUDY_FILE}")
     return pd.concat(tables, ignore_index=True)

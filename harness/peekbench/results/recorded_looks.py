@@ -103,9 +103,7 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
     stated = TableOptions(earlier=earlier).argument
     numbers = sorted(set(earlier))
     if results["looks"].any():
-        raise ResultsError(
-            stated, f": the column 'looks' of {origin} already states earlier analyses; remove the option"
-        )
+        raise ResultsError(stated, f": the column 'looks' of {origin} already states earlier analyses; drop the option")
     most = max(now / num_blocks for num_blocks, now in map(_count, _split(results)))
     if not 0 < numbers[0] <= numbers[-1] < most:
         raise ResultsError(

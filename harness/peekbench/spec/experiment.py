@@ -218,9 +218,7 @@ class ExperimentSpec(SpecModel):
         for position, arm in enumerate(self.arms):
             if self.design.folds and not arm.suits_folds:
                 remedy = f"use {names}, or numbers instead of all in num_train and num_test, without folds"
-                raise problem(
-                    f"{arm.name} needs drawn test sets, which design.folds has not; {remedy}", "arms", position
-                )
+                raise problem(f"{arm.name} needs drawn test sets, which design.folds lacks; {remedy}", "arms", position)
             if arm == ALL_TEXTS and not self.design.folds:
                 raise problem(f"{arm.name} needs design.folds; remove it, or add `folds: 10`", "arms", position)
         if self.design.folds and ALL_TEXTS not in self.arms:

@@ -219,9 +219,7 @@ def refuse_other_versions(path: Path, connection: sqlite3.Connection) -> None:
         raise StoreError(f"store {path} has version {version}, this peekbench reads version {VERSION}; {remedy}")
     columns = {row[1] for row in connection.execute("PRAGMA table_info(arms)")}
     if columns and (different := columns ^ {"id", *ARM_COLUMNS}):
-        raise StoreError(
-            f"store {path} has other scores than this peekbench ({', '.join(sorted(different))}); {remedy}"
-        )
+        raise StoreError(f"store {path} has other scores than this version ({', '.join(sorted(different))}); {remedy}")
 
 
 @contextmanager

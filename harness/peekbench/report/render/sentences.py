@@ -404,9 +404,7 @@ def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
         return f"{_state_no_effect(verdict.rows, evidence.num_trials)}."
     unit = verdict.unit
     if evidence.failed:
-        failures = "; ".join(
-            f"{check.name} is {check.value:.3g} and should be {check.limit}" for check in evidence.failed
-        )
+        failures = "; ".join(f"{one.name} is {one.value:.3g} and should be {one.limit}" for one in evidence.failed)
         remedies = "; ".join(dict.fromkeys(check.remedy for check in evidence.failed))
         return f"no conclusion, because {failures} ({remedies}). {fill('The estimate is {bias} {interval}.', verdict)}"
     scope = "on this task"
@@ -414,9 +412,7 @@ def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
         scope = f"on average over these {evidence.num_tasks} tasks"
     if evidence.models:
         scope += f" and {len(evidence.models)} models"
-    text = (
-        f"{_claim(verdict, scope)}. The probability of a bias above zero is {_format_probability(evidence.positive)}."
-    )
+    text = f"{_claim(verdict, scope)}. The probability of a positive bias is {_format_probability(evidence.positive)}."
     if evidence.models:
         listed = ", ".join(f"{format_signed(mean, unit)} with {name}" for name, mean in evidence.models)
         text += f" By model, the bias is {listed}."
