@@ -72,6 +72,8 @@ MISSING = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "No
 AVERAGES = ("average", "avg", "mean", "median", "all", "overall", "total", "macroavg", "microavg", "macroaverage")
 SUMMARIES = frozenset((*AVERAGES, "std", "sd", "stderr", "sem", "var", "min", "max"))
 """Normalized names of rows that summarize other rows."""
+MAX_REPEATED = 0.05  # share of rows with an identifier of an earlier row that are probably mistakes
+MIN_OTHERS = 2  # cells of a column that show that another one is out of range
 MAX_ARMS = 12  # values of a column of arms that a message lists
 
 
@@ -254,10 +256,14 @@ class CellReader:
         remedy: tuple[str | Argument, ...] = ("correct it",)
         if column in PERCENTAGES:
             values = self._fractions(values, source, is_bounded=column != "loss" and not self._has_unit)
+            is_single = (values > high).sum() == 1 and len(values) > MIN_OTHERS
             remedy = ("give fractions, or use ", PERCENT, " if these are percentages")
+            counts = "; write counts into num_correct"
+            if is_single:
+                remedy, counts = ("correct the cell, as all other cells of the column are at most 1",), ""
         if column == "score":
             as_loss = mapping(source, Role(LOSS.name, (find_role(source) or Role("")).arm))
-            remedy += ("; write counts into num_correct, or use ", as_loss, " if lower is better, or ", REGION)
+            remedy += (f"{counts}, or use ", as_loss, " if lower is better, or ", REGION)
             if self._has_unit:
                 high = MAX_SIZE
         problem = "is not a number; correct it, and write numbers without a comma"
@@ -306,7 +312,8 @@ class CellReader:
             cells = table[name]
             if self.roles.unknown[name] or cells.nunique() == 1 or cells.map(is_missing).any():
                 continue
-            is_text = not trials.assign(**draws, text=cells).duplicated().any()
+            num_repeated = trials.assign(**draws, text=cells).duplicated().sum()
+            is_text = num_repeated <= len(cells) * (MAX_REPEATED if names_text(name) else 0)
             if cells.nunique() == len(cells) and not (self.is_of_texts and is_text):
                 continue
             if is_text and DRAWS.search(name.casefold()):

@@ -10,7 +10,16 @@ import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
 from peekbench.records.data import Predictions, TableKeywords, TableOptions
-from peekbench.results.cells import CellReader, join_draws, names_text, plain_table, rank, read_subsamples, read_trials
+from peekbench.results.cells import (
+    MAX_REPEATED,
+    CellReader,
+    join_draws,
+    names_text,
+    plain_table,
+    rank,
+    read_subsamples,
+    read_trials,
+)
 from peekbench.results.columns import (
     ARM_MEASURES,
     AS_PERCENTAGES,
@@ -238,6 +247,8 @@ def _number_rows(reader: CellReader, trials: pd.DataFrame, texts: RowTexts | Non
         return numbers, ""
     if reader.roles.arms and texts is None:
         return None, BY_ROW
+    if texts is not None and (source := reader.roles.source(TEXT.name)) is not None:
+        _refuse_repeated(places, source, reader)
     num_same, listed, missing = int(numbers.max()) + 1, ", ".join(places.columns), "subsample"
     if reader.has_grades and texts is None:
         missing = TEXT.name
@@ -318,6 +329,8 @@ def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:
         remedy = "name the text of each row in a column 'text'"
     source = reader.roles.source(column)
     assert source is not None  # other numbers are distinct
+    if TEXT.name in rows or not reader.has_grades:
+        _refuse_repeated(rows[place], source, reader)
     raise reader.error(
         int(rows.duplicated(place).to_numpy().argmax()) % len(reader.table),
         source,
@@ -325,6 +338,19 @@ def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:
         "or name the columns that distinguish the rows, such as ",
         mapping("COLUMN", "method"),
     )
+
+
+def _refuse_repeated(places: pd.DataFrame, source: str, reader: CellReader) -> None:
+    """Refuse rows of the same place if they are copies, or if few texts are repeated."""
+    is_repeated = places.duplicated().to_numpy()
+    positions = places.index.to_numpy() % len(reader.table)
+    later = positions[is_repeated]
+    is_few = TEXT.name in places and is_repeated.mean() <= MAX_REPEATED
+    if is_few or reader.table.duplicated().iloc[later].all():
+        groups = places.groupby(list(places.columns), dropna=False, sort=False).ngroup().to_numpy()
+        earlier = positions[(groups == groups[is_repeated.argmax()]).argmax()]
+        first, second = reader.row_numbers[[earlier, later[0]]]
+        raise reader.error(int(later[0]), source, f"occurs twice (rows {first:,} and {second:,}); delete one")
 
 
 def fill_text_scores(results: pd.DataFrame, reader: CellReader) -> None:

@@ -171,7 +171,7 @@ def test_repeated_answers_to_a_text_are_counted() -> None:
             ROWS[(ROWS["seed"] != 1) | (ROWS["doc_id"] != "q7")],
             "task mail, .*, subsample 0 has rows of 20 texts, but other subsamples have fewer",
         ),
-        (pd.concat([ROWS, ROWS.head(1)]), "column 'doc_id': q0 is duplicated .* subsample, arm"),
+        (pd.concat([ROWS, ROWS.head(1)]), "row 361, column 'doc_id': q0 occurs twice .rows 1 and 361.; delete one"),
         (ROWS.drop(columns="seed"), "3 rows have the same .*, task, arm, text"),
         (ROWS.assign(doc_id=ROWS["doc_id"].where(ROWS.index != 5, "")), "row 6, column 'doc_id': the cell is empty"),
         (ROWS.assign(macro_f1=1.0), r"'macro_f1' is a measure of all texts(?s:.*)--ignore macro_f1"),
