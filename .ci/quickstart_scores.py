@@ -9,7 +9,7 @@ import sys
 
 from peekbench import load_results
 
-COLUMNS = ["task", "method", "num_train", "num_test", "num_scored", "subsample"]
+COLUMNS = ["task", "method", "num_train", "num_test", "num_scored", "control", "independent_tasks", "subsample"]
 
 results = load_results("runs/quickstart.sqlite")
 arms = results.pivot(index=COLUMNS, columns="arm", values="score")[["base", "extra", "test"]]
