@@ -22,6 +22,7 @@ from .looks import procedure_p_value as procedure_p_value
 from .multiple_testing import hierarchical_rejections as hierarchical_rejections
 from .multiple_testing import holm as holm
 from .multiple_testing import selection_level as selection_level
+from .shared_draws import SharedDraws as SharedDraws
 from .shared_draws import independent_units as independent_units
 from .shared_draws import units_of as units_of
 from .sign_flips import SignFlips as SignFlips

@@ -18,7 +18,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import t as student_t
 
-from peekbench.records import Estimate, FloatArray, IntArray, SharedDraws
+from peekbench.records import Estimate, FloatArray, IntArray
+from peekbench_stats.shared_draws import SharedDraws
 from peekbench_stats.t_tests import welch_satterthwaite
 
 MIN_P = 1e-12

@@ -8,14 +8,35 @@ rows of all of them. Their average over tasks is then the unit of inference, who
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from peekbench.records import SharedDraws
 from peekbench.results import Configuration
 
 MIN_SIZE = 1e-12  # smaller averages are zero except for rounding
+
+
+class SharedDraws(list[float]):
+    """Values of subsamples that tasks share, each averaged over tasks.
+
+    Parameters
+    ----------
+    values
+        One value for each subsample.
+    degrees
+        Degrees of freedom of their variance: the number of subsamples minus one if all tasks have all subsamples,
+        otherwise fewer.
+
+    Examples
+    --------
+    >>> SharedDraws([0.5, 0.7, 0.6], 2.0).degrees
+    2.0
+    """
+
+    def __init__(self, values: Iterable[float], degrees: float) -> None:
+        super().__init__(values)
+        self.degrees = degrees
 
 
 def units_of(configuration: Configuration, values: Mapping[str, Sequence[float]]) -> list[Sequence[float]]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import indent
 from traceback import format_exception
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from peekbench.cli.output import FAILED, echo
 from peekbench.errors import PluginError, SpecError
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, shorten
 from peekbench.records.data import SourceRef
-from peekbench.spec.components import TaskSpec, make_component, parse_options
+from peekbench.spec.components import TaskSpec, make_component
+from peekbench.yaml_loader import read_yaml
 from peekbench_testing.contracts import find_kinds, iterate_checks
 from peekbench_testing.new_plugin import list_commands, make_plugin, write_plugin
 
@@ -35,7 +36,7 @@ def check(
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
     kinds = find_kinds(use)
-    values, source = parse_options(options), _find_source(task, task_options)
+    values, source = _parse_options(options), _find_source(task, task_options)
     num_failed = num_left = 0
     for kind in kinds:
         if len(kinds) > 1:
@@ -66,8 +67,16 @@ def _find_source(task: str | None, options: str | None) -> SourceRef | None:
         if options is not None:
             raise SpecError("--task-options are options of a task; name the task with --task")
         return None
-    spec = make_component(TaskSpec, task, parse_options(options or "{}"))
+    spec = make_component(TaskSpec, task, _parse_options(options or "{}"))
     return SourceRef(spec.use, spec.raw_options(), Path.cwd())
+
+
+def _parse_options(text: str) -> dict[str, Any]:
+    """Return options that are given as YAML on a command line."""
+    raw = read_yaml(text, "options")
+    if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
+        raise SpecError(f"options: {shorten(repr(text), 200)} is not a mapping; write it as '{{name: value}}'")
+    return raw
 
 
 def new(

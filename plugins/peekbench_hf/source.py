@@ -20,7 +20,7 @@ from peekbench_hf.prompts import with_prompt
 from peekbench_hub.downloads import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
-CACHE_VERSION = 6  # increase it if the same definition and files would give other rows
+CACHE_VERSION = 7  # increase it if the same definition and files would give other rows
 NOT_OF_ROWS = ("name", "locations", "instruction", "num_rows", "license", "citation", "note")
 """Fields of a task's definition that do not determine its rows."""
 

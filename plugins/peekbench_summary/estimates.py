@@ -10,9 +10,9 @@ from itertools import chain
 from scipy.special import stdtr, stdtrit
 
 from peekbench import Estimate
-from peekbench.records import POINTS, ScoreUnits, SharedDraws
+from peekbench.records import POINTS, ScoreUnits
 from peekbench.results import Configuration
-from peekbench_stats import cross_interval, units_of, welch_satterthwaite
+from peekbench_stats import SharedDraws, cross_interval, units_of, welch_satterthwaite
 from peekbench_summary.text_noise import ARMS, cross_effect
 
 MIN_SKEWNESS = 1e-6  # below which the correction is negligible, and its inverse a rounding error

@@ -319,7 +319,8 @@ def test_official_splits_come_from_two_files(tmp_path: Path) -> None:
     assert (dataset.details["file"], dataset.details["rows_read"]) == ("train.csv, test.csv", 6)
     assert dataset.details["dropped"]["missing"] == 1
     distinct = load_splits(test_path="test.csv", drop_missing=True, drop_duplicates="exact")
-    assert distinct.splits == ("train", "train", "train", "test")
+    assert distinct.splits == ("train", "train", "test", "test")
+    assert distinct.details["test_rows_read"] == 3
     (tmp_path / "extra.csv").write_text("id,text\n1,Never seen.\n2,Good fun.\n")
     files = {"test_path": "test.csv", "extra_path": "extra.csv", "drop_missing": True}
     assert load_splits(**files).extra == ("Never seen.", "Good fun.")
@@ -333,9 +334,9 @@ def test_official_splits_come_from_two_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"test\.csv, line 4: no text"):
         load_splits(test_path="test.csv")
     (tmp_path / "test.csv").write_text("text,label\nGood fun.,pos\n")
-    with pytest.raises(DataError, match="splits are {'train': 3} of 3 rows"):
+    with pytest.raises(DataError, match="splits are {'test': 3} of 3 rows"):
         load_dataset(
-            "files", {"path": "train.csv", "test_path": "test.csv", "drop_duplicates": "exact"}, folder=tmp_path
+            "files", {"path": "test.csv", "test_path": "train.csv", "drop_duplicates": "exact"}, folder=tmp_path
         )
     for test_path, message in (("test.tsv", "different suffixes"), ("train.csv", "extra_path are 'train.csv'")):
         with pytest.raises(ValidationError, match=message):

@@ -109,6 +109,8 @@ def _find(dataset: Dataset) -> dict[str, Any]:
 def drop_copies(dataset: Dataset, likeness: str) -> Dataset:
     """Return the first row of each group of copies, or none if their labels differ; and new private extra rows.
 
+    Train rows that are also in the official test split are removed, so that this split keeps all of its texts.
+
     Parameters
     ----------
     dataset
@@ -129,8 +131,16 @@ def drop_copies(dataset: Dataset, likeness: str) -> Dataset:
     if likeness == "near" and dataset.input_kind == "texts":
         groups = _number_near(keys, dataset)
     labels = _plain_labels(dataset)
-    conflicting = {earliest for label, earliest in zip(labels, groups, strict=False) if label != labels[earliest]}
-    first = [row for row, earliest in enumerate(groups) if row == earliest and row not in conflicting]
+    tested = {group for group, split in zip(groups, dataset.splits, strict=False) if split == "test"}
+    first_rows: dict[int, int] = {}
+    conflicting = set()
+    for row, group in enumerate(groups):
+        if group in tested and dataset.splits[row : row + 1] == ("train",):
+            continue
+        earliest = first_rows.setdefault(group, row)
+        if row < len(labels) and labels[row] != labels[earliest]:
+            conflicting.add(group)
+    first = [row for group, row in first_rows.items() if group not in conflicting]
     kept = [row for row in first if row < len(labels)]
     extra = [row - len(labels) for row in first if row >= len(labels)]
     details["dropped"]["duplicate"] = len(groups) - len(first)

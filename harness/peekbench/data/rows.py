@@ -142,6 +142,8 @@ def select_rows(
     if not kept or (of_split and len(set(remaining_splits)) < len(splits)):
         raise DataError(f"{reading.place}: no row is left of the data or of one of their splits; add rows")
     details: dict[str, Any] = {"rows_read": num_rows, "dropped": dropped}
+    if of_split:
+        details["test_rows_read"] = of_split.count(TEST)
     fields = finish(kept, details)
     return kept, {
         **fields,

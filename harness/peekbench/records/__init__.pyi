@@ -52,7 +52,6 @@ from .trials import Context as Context
 from .trials import Control as Control
 from .trials import Draw as Draw
 from .trials import Predictor as Predictor
-from .trials import SharedDraws as SharedDraws
 from .trials import Subsample as Subsample
 from .trials import Trial as Trial
 from .trials import TrialFailure as TrialFailure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -243,28 +243,6 @@ class TrialFailure:
     """Traceback of the error."""
     host: str = ""
     """Name of the machine that tried the trial; empty if its machine or worker was lost."""
-
-
-class SharedDraws(list[float]):
-    """Values of subsamples that tasks share, each averaged over tasks.
-
-    Parameters
-    ----------
-    values
-        One value for each subsample.
-    degrees
-        Degrees of freedom of their variance: the number of subsamples minus one if all tasks have all subsamples,
-        otherwise fewer.
-
-    Examples
-    --------
-    >>> SharedDraws([0.5, 0.7, 0.6], 2.0).degrees
-    2.0
-    """
-
-    def __init__(self, values: Iterable[float], degrees: float) -> None:
-        super().__init__(values)
-        self.degrees = degrees
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -323,6 +323,9 @@ class TrialEvidence:
     """Whether the design has folds."""
     copied: CopiedRows | None = None
     """Test rows that have copies, of a run with folds; None if there are none, or it is not known."""
+    removed: tuple[int, int] = (0, 0)
+    """Rows that were removed from official test splits, such as copies, and all rows of these splits, of a run with
+    folds."""
     num_texts: int | None = None
     """Texts that a trial scores, if known."""
     log_odds: float | None = None

@@ -187,7 +187,8 @@ def analyze(source: pd.DataFrame | str | Path | Sequence[Path], options: Analysi
     if scores.table.results.empty:
         raise ResultsError(f"{scores.origin}: no trial is finished; run its spec first")
     chosen = options.choose_analyses()
-    if not options.analyses and scores.table.has_rows_of_texts:
+    table = scores.table
+    if not options.analyses and table.columns and table.predictions is not None:  # one row for each text and run
         chosen.append(make_component(AnalysisSpec, ANALYSIS_OF_TEXTS))
     return scores.with_analyses(chosen)
 

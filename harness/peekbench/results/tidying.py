@@ -96,11 +96,6 @@ class TidyTable:
         """Whether each subsample is a single text, because there is one run for each arm."""
         return self.columns.pairing == BY_TEXT
 
-    @property
-    def has_rows_of_texts(self) -> bool:
-        """Whether a user's table has one row for each text and run."""
-        return bool(self.columns) and self.predictions is not None
-
 
 def tidy(table: pd.DataFrame, origin: str, **options: Unpack[TableKeywords]) -> pd.DataFrame:
     """Check a table of scores and fill in the columns of the results table.

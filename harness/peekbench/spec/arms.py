@@ -129,11 +129,6 @@ class Arm(SpecModel):
             )
         return ""
 
-    @property
-    def suits_folds(self) -> bool:
-        """Whether a design with folds can have the arm."""
-        return self in WITH_FOLDS or self.kind == "batches"
-
     def blocks_of(self, num_test: int) -> list[tuple[int, int]]:
         """Return the first and the last position of each block, the last one excluded; sizes differ by at most one."""
         return split(num_test, self.num_blocks(num_test))

@@ -61,20 +61,6 @@ def _merge_values(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[
     return merged
 
 
-def parse_options(text: str) -> dict[str, Any]:
-    """Parse options that are given as YAML on a command line.
-
-    Examples
-    --------
-    >>> parse_options("{num_components: 5}")
-    {'num_components': 5}
-    """
-    raw = read_yaml(text, "options")
-    if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
-        raise SpecError(f"options: {shorten(repr(text), 200)} is not a mapping; write it as '{{name: value}}'")
-    return raw
-
-
 NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | ExecutorEntry | ObserverEntry
 EntryT = TypeVar("EntryT", bound=NamedEntry)
 

@@ -216,7 +216,7 @@ class ExperimentSpec(SpecModel):
     def _check_arms_with_folds(self) -> ExperimentSpec:
         names = ", ".join([*(arm.name for arm in WITH_FOLDS), "alone"])
         for position, arm in enumerate(self.arms):
-            if self.design.folds and not arm.suits_folds:
+            if self.design.folds and arm not in WITH_FOLDS and arm.kind != "batches":
                 remedy = f"use {names}, or numbers instead of all in num_train and num_test, without folds"
                 raise problem(f"{arm.name} needs drawn test sets, which design.folds lacks; {remedy}", "arms", position)
             if arm == ALL_TEXTS and not self.design.folds:

@@ -132,7 +132,7 @@ def test_quickstart_of_an_official_split_begins_with_the_score_to_publish() -> N
     shown = " ".join(done.stdout.split())
     arms = peekbench.load_run("official").arms.query("method == 'lsa-50'")[["all", "extra", "bias"]].mean()
     assert f"To publish {arms['extra']:.1%} [" in shown
-    assert f"Usual score {arms['all']:.1%} for one fit that adapts to all test texts" in shown
+    assert f"Usual score {arms['all']:.1%} for one fit that adapts to all these test texts" in shown
     verb = "profit" if arms["bias"] > 0 else "suffer"
     assert f"Fits {verb} by {abs(100 * arms['bias']):.2f} points from the test texts" in shown
     assert "33 of 41 test rows adapted to" in Path("reports/official/report.md").read_text()

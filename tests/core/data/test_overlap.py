@@ -194,7 +194,11 @@ def test_scores_without_copied_texts_are_those_of_scikit_learn(
         assert "independent texts would give" not in content
     assert "Remove the copies" in screen and "but copies of test texts distort the scores" in " ".join(screen.split())
     assert not [warning for warning in cleaned.report().warnings if "copies" in warning], "the remedy works"
-    assert cleaned.predictions.to_pandas(subsample=0)["text"].nunique() == 60
+    assert cleaned.predictions.to_pandas(subsample=0)["text"].nunique() == 120, "the test split is complete"
+    twice = {**parts, "test": pd.concat([test, test[60:70]])}
+    shown = " ".join(str(pb.measure(make_model(), drop_duplicates="near", **twice).report()).split())
+    assert "on 120 test texts" in shown
+    assert "Not comparable with scores on all 130 test texts, of which 10 were removed." in shown
 
 
 @pytest.mark.parametrize(
@@ -216,7 +220,7 @@ def test_scores_name_the_copies_that_fits_adapt_to_and_nothing_is_stated_about_o
     screen = str(pb.measure(make_model(), **parts, progress=False, num_subsamples=6).report())
     shown = " ".join(screen.split())
     assert f"No text is predicted by a fit that adapted to it (extra){exception.format(usual)}" in shown
-    assert f"{'; '.join(filter(None, ('adapts to all test texts', usual)))}. Fits" in shown
+    assert f"{'; '.join(filter(None, ('adapts to all these test texts', usual)))}. Fits" in shown
 
 
 def test_validate_shows_the_copies_of_official_splits(

@@ -104,7 +104,7 @@ def test_a_score_that_adapting_lowers_is_explained_and_what_remains_is_not_calle
     down = replace(UP, decision="biased down", estimate=Estimate(-0.03, -0.04, -0.02), unit="difference")
     answers = ask(replace(down, evidence=evidence))
     shown = " ".join(map(str, answers.values()))
-    assert "60.0% micro-F1 for one fit that adapts to all test texts" in shown
+    assert "60.0% micro-F1 for one fit that adapts to all these test texts" in shown
     assert "Fits suffer by 3.00 points" in shown
     assert "This score is not known to be a mean over texts, so it may keep some of the bias" in shown
     assert (

@@ -13,9 +13,8 @@ from scipy.stats import t
 from peekbench import load_results
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
-from peekbench.records import SharedDraws
 from peekbench.results import configurations, tidy
-from peekbench_stats import independent_units
+from peekbench_stats import SharedDraws, independent_units
 
 
 def make_table(tasks: tuple[str, ...] = ("a", "b"), seeds: int = 4) -> pd.DataFrame:

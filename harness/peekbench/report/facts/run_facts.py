@@ -154,7 +154,7 @@ def describe_copied_rows(
     results: pd.DataFrame,
     prefix: str = "",
 ) -> list[Analysis]:
-    """Return the analyses of a run whose verdicts on scores of whole test splits know about rows that were copied.
+    """Return the analyses of a run whose verdicts on scores of whole test splits know about copied and removed rows.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def describe_copied_rows(
     prefix
         What precedes the names of its methods in the analyses.
     """
-    if not any(data["copies"]["pairs"] for data in tasks.values()):
+    if not any(data["splits"] for data in tasks.values()):
         return list(analyses)
     ranges = {name: data["copies"]["test_rows"] for name, data in tasks.items()}
     copied = {name: np.concatenate([np.arange(*ends) for ends in each]) for name, each in ranges.items() if each}
@@ -185,14 +185,22 @@ def describe_copied_rows(
                     value = value.removeprefix(prefix)
                 rows = rows[rows[column] == value]
             names = [str(name) for name in rows["task"].unique()]
+            evidence = replace(evidence, removed=_count_removed([tasks[name] for name in names]))
             facts = _count([tasks[name] for name in names])
             if facts.num_copied:
                 facts = replace(facts, scores=_score_without(store, tasks, copied, rows, evidence.score))
-            if not (facts.num_copied or facts.num_repeated or facts.num_private):
-                return verdict
-            return replace(verdict, evidence=replace(evidence, copied=facts))
+            if facts.num_copied or facts.num_repeated or facts.num_private:
+                evidence = replace(evidence, copied=facts)
+            return replace(verdict, evidence=evidence)
 
         return [replace(analysis, verdicts=tuple(map(describe, analysis.verdicts))) for analysis in analyses]
+
+
+def _count_removed(tasks: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Return the number of rows that were removed from the test splits of tasks, and of all rows of these splits."""
+    numbers = [task["splits"]["test"]["rows"] for task in tasks]
+    read = [task["details"].get("test_rows_read", kept) for task, kept in zip(tasks, numbers, strict=True)]
+    return sum(read) - sum(numbers), sum(read)
 
 
 def _count(tasks: Sequence[Mapping[str, Any]]) -> CopiedRows:

@@ -76,6 +76,11 @@ def state_to_publish(verdict: Verdict) -> tuple[str, str]:
     test_set = "the test set"
     if evidence.num_texts is not None:
         test_set = pluralize(evidence.num_texts, f"test {rows.removesuffix('s')}")
+    if evidence.base is not None:
+        test_set += f" ({_format_score(Estimate(evidence.base), verdict)} without unlabeled {rows})"
+    if evidence.removed[0]:
+        removed, read = (f"{number:,}" for number in evidence.removed)
+        limits += f" Not comparable with scores on all {read} test {rows}, of which {removed} were removed."
     return f"{_format_score(estimate, verdict)} on {test_set}", f"{_state_adaptation(verdict)} {limits}"
 
 
@@ -124,7 +129,7 @@ def state_published(verdict: Verdict) -> tuple[str, str]:
             new = pluralize(copied.num_new, f"test {rows.removesuffix('s')}")
             details = f"Without them, it is {without} on {new}."
         return f"{score}, but {copied.num_copied:,} of {copied.num_rows:,} test {rows} are also train {rows}", details
-    score = f"{_format_score(Estimate(evidence.published), verdict)} for one fit that adapts to all test {rows}"
+    score = f"{_format_score(Estimate(evidence.published), verdict)} for one fit that adapts to all these test {rows}"
     if copied is not None:
         score += f"; {_list_copies(copied, rows)}"
     if not bias.mean:

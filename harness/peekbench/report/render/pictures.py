@@ -97,30 +97,12 @@ def _describe(member: Interval | Sample | Curve, figure: Figure) -> str:
     return ""
 
 
-def find_renderer(use: str = "") -> RendererEntry:
-    """Return the renderer that draws figures.
-
-    Parameters
-    ----------
-    use
-        Name of the renderer, `plugin.thing`; by default the one that comes with peekbench.
-
-    Raises
-    ------
-    PluginError
-        If no such renderer is installed.
-    """
-    use = use or find_default(RendererEntry, "renderer of figures", lambda _: True)
-    return registry.find(use, RendererEntry)
-
-
 def make_renderer(use: str) -> Renderer:
     """Return a function that draws figures; it finds its renderer for the first one, so others need none."""
 
     def render(figure: Figure, form: Form) -> bytes:
-        entry = find_renderer(use)
-        arguments = {"figure": figure, "form": form}
-        picture: bytes = Foreign(f"renderer {entry.name}").call(entry.render, arguments, bytes)
+        entry = registry.find(use or find_default(RendererEntry, "renderer of figures", lambda _: True), RendererEntry)
+        picture: bytes = Foreign(f"renderer {entry.name}").call(entry.render, {"figure": figure, "form": form}, bytes)
         return picture
 
     return render

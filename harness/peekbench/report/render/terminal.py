@@ -307,7 +307,8 @@ def forest_as_text(forest: Forest, width: int) -> list[str]:
     """Return the lines of a forest plot as texts without colors."""
     console = _make_console(width)
     console.print(draw_forest(forest, width))
-    return _read_lines(console)
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
 def render_screen(report: Report) -> str:
@@ -323,11 +324,6 @@ def _make_console(width: int, **options: Any) -> Console:
     """Return a console that writes into memory; in a notebook, rich would show everything below the cell."""
     defaults: dict[str, Any] = {"color_system": None, "force_terminal": False}
     return Console(file=io.StringIO(), width=width, force_jupyter=False, legacy_windows=False, **(defaults | options))
-
-
-def _read_lines(console: Console) -> list[str]:
-    assert isinstance(console.file, io.StringIO)
-    return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
 class Plot:
