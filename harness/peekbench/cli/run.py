@@ -190,7 +190,8 @@ def _run(spec: Path, options: RunOptions, printer: Printer) -> tuple[RunSummary,
                     fresh=options.fresh,
                 )
             if summary.is_settled and not summary.finished + summary.failed:
-                note(f"nothing to do: the trials up to the look at which it stopped are in {summary.store}")
+                again = f"{options.command(spec)} --fresh"
+                note(f"nothing to do: all verdicts are settled; for more subsamples, set `stop: none` and run: {again}")
             elif not summary.finished + summary.failed:
                 note(f"nothing to do: all {summary.planned:,} trials are in {summary.store}")
             choices = ReportOptions(options.allow_incomplete)
