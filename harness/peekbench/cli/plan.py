@@ -106,8 +106,9 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
     for failure in failed.values():
         error = shorten(" ".join(failure.error.split()), MAX_ERROR)
         echo(f"a pilot trial failed: {failure.trial}: {error}", err=True)
-    for (method, num_train, num_test), seconds in pilot.seconds.items():
-        echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s per trial")
+    noun = "num_unlabeled" if experiment.design.folds else "num_test"
+    for (method, num_train, size), seconds in pilot.seconds.items():
+        echo(f"  {method}, num_train {num_train}, {noun} {size}: {seconds:.3f} s per trial")
     for method, facts in pilot.facts.items():
         if "precision" in facts:
             echo(f"  {method}: trained in {facts['precision']} (precision: auto, as timed on this machine)")
