@@ -69,7 +69,7 @@ PUBLISHED: dict[str, Path] = {
 sizes, named as in 'gemma, 50, 100'."""
 ON_THE_HUB = (
     "hub", "hub_embedding", "hub_natural", "hub_replication", "protocols_hub", "protocols_hub_20",
-    "membership_hub", "words", "official_hub", "official_trained_hub", "official_prompts", "sizes",
+    "membership_hub", "words", "official_hub", "official_prompts", "sizes",
 )  # fmt: skip
 STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.tsdae")
 """Methods that lost accuracy on tasks that the atlas does not report; the finding leaves them out."""

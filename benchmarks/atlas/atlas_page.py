@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from atlas_numbers import PUBLISHED, RULES, STRESS_TESTS
-from atlas_records import Atlas, Effect, Method, Official, Run, Section, State
+from atlas_records import Atlas, Effect, Method, Official, Run, Section
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from official_page import OfficialFacts
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
@@ -63,7 +63,6 @@ def write_page(atlas: Atlas, official: Official, page: Path) -> None:
             abs(pair.second.mean) for pair in natural.biased if pair.second.decision.startswith("biased")
         ),
         "refined": describe_refined(crossed, atlas.sections["more folds"]),
-        "excluded": describe_excluded,
         "effect": effect_text, "points": points,
         "draw_official": lambda: draw_picture(
             draw_official(facts.biases()), figures / "official.svg", "The numbers are in official.json."
@@ -108,11 +107,6 @@ def effect_text(effect: Effect, *, bits: bool = False, is_bold: bool = False) ->
 def percent(share: float | None) -> str:
     """Return a share in percent."""
     return "" if share is None else f"{share:.1%}"
-
-
-def names(methods: Iterable[Method]) -> str:
-    """Return the names of methods in code style, joined by commas."""
-    return ", ".join(dict.fromkeys(f"`{method.name}`" for method in methods)) or "none"
 
 
 def pairs(methods: Iterable[Method]) -> list[Effect]:
@@ -259,20 +253,6 @@ def describe_controls(sections: Mapping[str, Section]) -> str:
     ]
     outcomes = ", ".join(sorted({control.bias.decision or "too few subsamples" for control in controls}))
     return f"Controls: {outcomes}."
-
-
-def describe_excluded(sections: Iterable[Section]) -> str:
-    """Return a sentence on the methods that are not judged, and why; empty if there are none."""
-    reasons: dict[State, str] = {
-        "inert": "the unlabeled texts change no score",
-        "at chance": "not better than the most frequent class",
-    }
-    parts = []
-    for state, reason in reasons.items():
-        methods = [method for section in sections for method in section.of_state(state)]
-        if methods:
-            parts.append(f"{names(methods)} ({reason})")
-    return f"Not judged: {'; '.join(parts)}." if parts else ""
 
 
 def draw_official(biases: Mapping[str, Sequence[Effect]]) -> Curves:

@@ -26,7 +26,7 @@ from peekbench_summary.families import judge_all
 from peekbench_summary.text_noise import with_fixed_texts
 
 OFFICIAL = (
-    "official", "official_hub", "official_tables", "official_trained", "official_trained_hub", "official_prompts",
+    "official", "official_hub", "official_tables", "official_trained", "official_prompts",
 )  # fmt: skip
 SIZES = ("sizes",)
 PUBLISHED_OFFICIAL = SPECS.parents[1] / "reports" / "published" / "official" / "official.json"

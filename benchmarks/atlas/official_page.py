@@ -10,6 +10,10 @@ from statistics import fmean, median
 from atlas_records import Cell, Effect, Official
 from pages import markdown, points
 
+EXPECTED = {"lsa-10", "lsa-50", "transductive.batch_statistics", "embedding.whitening"}
+"""Methods that were expected to be biased."""
+MANY = 10
+"""Test sets of a method in the figure."""
 DECISIONS = ("biased up", "biased down", "equivalent", "inconclusive")
 
 
@@ -22,6 +26,10 @@ class OfficialFacts:
         self.sizes = official.sizes
         self.every = [cell for found in self.sets for cell in found.methods]
         self.cells = [cell for cell in self.every if cell.state == "judged"]
+        self.of_spec = {
+            spec: [cell for found in sets.values() for cell in found.methods if cell.state == "judged"]
+            for spec, sets in official.sets.items()
+        }
         self.methods = list(dict.fromkeys(cell.method for cell in self.every))
         self.by_method = {name: [cell for cell in self.cells if cell.method == name] for name in self.methods}
 
@@ -44,13 +52,31 @@ class OfficialFacts:
         """Median absolute bias of the judged cells."""
         return median(abs(cell.bias.mean) for cell in self.cells)
 
-    def share_within(self, points_of_accuracy: float) -> float:
-        """Return the share of cells whose bias is at most as large as a number of points."""
-        return fmean(abs(cell.bias.mean) * 100 <= points_of_accuracy for cell in self.cells)
+    @property
+    def light(self) -> list[Cell]:
+        """Cells of the specs that have the first hypotheses."""
+        return [*self.of_spec["official"], *self.of_spec["official_hub"]]
 
-    def count_beyond(self, points_of_accuracy: float) -> int:
-        """Return the number of cells whose bias is larger than a number of points."""
-        return sum(abs(cell.bias.mean) * 100 > points_of_accuracy for cell in self.cells)
+    def count_within(self, size: float) -> int:
+        """Return the number of light cells whose bias is at most as large as a fraction of right answers."""
+        return sum(abs(cell.bias.mean) <= size for cell in self.light)
+
+    def share_biased(self, *, is_expected: bool) -> float:
+        """Return the share of biased cells of light methods that were expected to be biased, or of the others."""
+        cells = [cell for cell in self.light if (cell.method in EXPECTED) == is_expected]
+        return fmean(cell.bias.decision.startswith("biased") for cell in cells)
+
+    def decisions(self, spec: str, task: str, *methods: str) -> str:
+        """Return the verdicts on methods on one test set."""
+        return ", ".join(cell.bias.decision for cell in self._choose(spec, methods) if cell.task == task)
+
+    def extremes(self, spec: str, *methods: str, effect: str = "bias") -> str:
+        """Return the smallest and the largest effect of methods, by default of all of a spec."""
+        found = [cell.boost if effect == "boost" else cell.bias.mean for cell in self._choose(spec, methods)]
+        return f"{points(min(found))} to {points(max(found))}"
+
+    def _choose(self, spec: str, methods: Sequence[str]) -> list[Cell]:
+        return [cell for cell in self.of_spec[spec] if not methods or cell.method in methods]
 
     def order(self, what: str) -> float:
         """Return the share of pairs of methods, of one spec on one test set, in another order."""
@@ -102,8 +128,8 @@ class OfficialFacts:
         return markdown(headings, body)
 
     def biases(self) -> dict[str, list[Effect]]:
-        """Return the biases of each method, for its figure."""
-        return {name: [cell.bias for cell in cells] for name, cells in self.by_method.items() if cells}
+        """Return the biases of each method with many test sets, for its figure."""
+        return {name: [cell.bias for cell in cells] for name, cells in self.by_method.items() if len(cells) >= MANY}
 
     def sizes_table(self) -> str:
         """Return the factors of the regression."""
