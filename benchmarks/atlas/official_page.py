@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import comb
 from statistics import fmean, median
 
-from atlas_records import Cell, Effect, Official
+from atlas_records import Cell, Effect, Official, State
 from pages import markdown, points
 
 EXPECTED = {"lsa-10", "lsa-50", "transductive.batch_statistics", "embedding.whitening"}
@@ -27,8 +27,7 @@ class OfficialFacts:
         self.every = [cell for found in self.sets for cell in found.methods]
         self.cells = [cell for cell in self.every if cell.state == "judged"]
         self.of_spec = {
-            spec: [cell for found in sets.values() for cell in found.methods if cell.state == "judged"]
-            for spec, sets in official.sets.items()
+            spec: [cell for found in sets.values() for cell in found.methods] for spec, sets in official.sets.items()
         }
         self.methods = list(dict.fromkeys(cell.method for cell in self.every))
         self.by_method = {name: [cell for cell in self.cells if cell.method == name] for name in self.methods}
@@ -54,8 +53,9 @@ class OfficialFacts:
 
     @property
     def light(self) -> list[Cell]:
-        """Cells of the specs that have the first hypotheses."""
-        return [*self.of_spec["official"], *self.of_spec["official_hub"]]
+        """Judged cells of the specs that have the first hypotheses."""
+        cells = [*self.of_spec["official"], *self.of_spec["official_hub"]]
+        return [cell for cell in cells if cell.state == "judged"]
 
     def count_within(self, size: float) -> int:
         """Return the number of light cells whose bias is at most as large as a fraction of right answers."""
@@ -69,6 +69,11 @@ class OfficialFacts:
     def decisions(self, spec: str, task: str, *methods: str) -> str:
         """Return the verdicts on methods on one test set."""
         return ", ".join(cell.bias.decision for cell in self._choose(spec, methods) if cell.task == task)
+
+    def count_state(self, spec: str, method: str, state: State) -> str:
+        """Return on how many test sets of a spec a method has a state."""
+        states = [cell.state for cell in self._choose(spec, [method])]
+        return f"{states.count(state)} of {len(states)} sets"
 
     def extremes(self, spec: str, *methods: str, effect: str = "bias") -> str:
         """Return the smallest and the largest effect of methods, by default of all of a spec."""
