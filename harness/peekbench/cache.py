@@ -162,9 +162,8 @@ def is_unchanged(path: Path, description: dict[str, Any]) -> bool:
         status = path.stat()
         if status.st_size != description["size"]:
             return False
-        return bool(
-            status.st_mtime_ns == description["mtime_ns"] or describe_file(path)["sha256"] == description["sha256"]
-        )
+        is_as_old = status.st_mtime_ns == description["mtime_ns"]
+        return bool(is_as_old or describe_file(path)["sha256"] == description["sha256"])
     except OSError:
         return False
 

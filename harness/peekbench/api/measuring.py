@@ -188,9 +188,7 @@ def measure(
     methods = _list_methods(method)
     has_splits = any(part is not None for part in (train, test, extra))
     if len(methods) > 1 and (options or unlabeled_step is not None):
-        raise PluginError(
-            "options and unlabeled_step are those of one method; measure the methods in calls of their own"
-        )
+        raise PluginError("options and unlabeled_step are those of one method; measure each in a call of its own")
     chosen = dict(options or {})
     if unlabeled_step is not None:
         chosen["unlabeled_step"] = unlabeled_step

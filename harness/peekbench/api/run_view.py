@@ -238,9 +238,7 @@ class Run:
         """One row for each failed trial, with its error and traceback."""
         with Store.open(self.store, verified=False) as store:
             failures = store.failures()
-        rows = [
-            {**key_of(failure.trial), "error": failure.error, "traceback": failure.traceback} for failure in failures
-        ]
+        rows = [{**key_of(found.trial), "error": found.error, "traceback": found.traceback} for found in failures]
         return pd.DataFrame(rows, columns=[*KEYS, "error", "traceback"])
 
     @public

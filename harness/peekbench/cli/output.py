@@ -171,12 +171,8 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name, spec or s
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="YAML spec of an experiment.")]
 StoreOption = Annotated[Path | None, typer.Option("--store", metavar="FILE", help="Store. Default: runs/NAME.sqlite.")]
 ReportsOption = Annotated[Path, typer.Option("--reports", metavar="FOLDER", help="Folder for reports.")]
-WorkersOption = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Override the executor's option `workers`.")
-]
-KeepGoingOption = Annotated[
-    bool, typer.Option("--keep-going", help="Do not stop a method whose first ten trials fail.")
-]
+WorkersOption = Annotated[int | None, typer.Option("--workers", min=1, help="Override the option `workers`.")]
+KeepGoingOption = Annotated[bool, typer.Option("--keep-going", help="Do not stop methods whose first ten trials fail.")]
 ChangedCodeOption = Annotated[
     bool,
     typer.Option("--allow-changed-code", help="Resume although the code of a method changed; the report warns of it."),

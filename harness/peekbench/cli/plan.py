@@ -74,19 +74,17 @@ def plan(
         raise typer.Exit(FAILED)
 
 
-def _read_stored(
-    experiment: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], *, record: bool
-) -> pd.DataFrame | None:
+def _read_stored(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], *, record: bool) -> pd.DataFrame | None:
     """Return the complete trials of the run of a spec; None if there are none, or they are of another experiment.
 
     A forecast for the present estimate is a look, which is recorded. One that uses only the noise is none.
     """
-    path = store_path(experiment)
+    path = store_path(spec)
     stored = StoredRun.read(path)
     if stored.experiment is None:
         return None
     try:
-        stored.refuse_changes(stored.keep_looks(stored.pin(experiment)), tasks)
+        stored.refuse_changes(stored.keep_looks(stored.pin(spec)), tasks)
     except StoredTrialsError:
         return None
     results = drop_incomplete(load_results(path))

@@ -251,9 +251,8 @@ def option_docs(model: type[Options], defaults: Options | None = None) -> Iterat
 
 def _nested_models(annotation: Any) -> list[type[Options]]:
     """Return the model of the options within an option; none if there are several."""
-    models = [
-        kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Options)
-    ]
+    kinds = (annotation, *get_args(annotation))
+    models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Options)]
     if len(models) > 1:
         return []
     return models

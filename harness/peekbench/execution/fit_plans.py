@@ -124,9 +124,7 @@ def _plan_folds(arm: Arm, size: int, folds: Sequence[tuple[int, int]], *, has_ex
         if has_extra:
             texts.append(block._replace(number=1))
         fits.append(_join_parts(texts))
-    return [
-        [(block, fits[(position + shift) % len(folds)]) for position, block in enumerate(blocks)] for shift in shifts
-    ]
+    return [[(block, fits[(place + shift) % len(folds)]) for place, block in enumerate(blocks)] for shift in shifts]
 
 
 def _join_parts(parts: Iterable[Part]) -> tuple[Part, ...]:

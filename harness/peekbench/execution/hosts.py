@@ -41,7 +41,7 @@ def download_all(spec: ExperimentSpec) -> Iterator[str]:
         if isinstance(component, MethodSpec):
             prefetch_method(spec, component)
         else:
-            _call_prefetch(spec, component, spec.pinned_options(component), _place_of(component))
+            _prefetch(spec, component, spec.pinned_options(component), _place_of(component))
             load_dataset(spec.source(component))
 
 
@@ -119,7 +119,7 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
         options = spec.options(method, task)
         facts = next((facts for equal, facts in known if equal == options), None)
         if facts is None:
-            facts = _call_prefetch(spec, method, options, _place(method, task))
+            facts = _prefetch(spec, method, options, _place(method, task))
             known.append((options, facts))
         if task not in method.by_task:
             merged = dict(facts)
@@ -130,14 +130,12 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
     return merged
 
 
-def _call_prefetch(
-    spec: ExperimentSpec, component: TaskSpec | MethodSpec, options: Options, place: str
-) -> Mapping[str, Any]:
-    prefetch = component.entry.preparation.prefetch
+def _prefetch(spec: ExperimentSpec, part: TaskSpec | MethodSpec, options: Options, place: str) -> Mapping[str, Any]:
+    prefetch = part.entry.preparation.prefetch
     if prefetch is None:
         return {}
     with _placed_errors(place):
-        caller = Foreign("`prefetch`", component.use, options)
+        caller = Foreign("`prefetch`", part.use, options)
         facts: Mapping[str, Any] = caller.call(prefetch, returns=Mapping, options=options, folders=spec.folders())
         return facts
 

@@ -84,9 +84,7 @@ def is_semi_supervised(estimator: Any) -> bool:
 def clone_with_seed(estimator: Any, seed: int) -> Any:
     """Return an unfitted copy; random states that are None become the seed of the fit."""
     cloned = clone_estimator(estimator)
-    states = {
-        name: seed for name, value in cloned.get_params().items() if name.endswith("random_state") and value is None
-    }
+    states = {key: seed for key, value in cloned.get_params().items() if key.endswith("random_state") and value is None}
     return cloned.set_params(**states)
 
 

@@ -91,9 +91,7 @@ def _find_spec(module: str, folders: Sequence[str] | None) -> ModuleSpec | None:
     if not found:
         return None
     namespace = ModuleSpec(module, None)
-    namespace.submodule_search_locations = [
-        folder for spec in found for folder in spec.submodule_search_locations or ()
-    ]
+    namespace.submodule_search_locations = [path for spec in found for path in spec.submodule_search_locations or ()]
     return namespace
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
@@ -100,9 +100,7 @@ def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
         return dict(getattr(function, "__annotations__", {}))
 
 
-def _options(
-    function: Callable[..., Any], name: str, hints: Mapping[str, Any], known: tuple[str, ...]
-) -> type[Options]:
+def _options(function: Callable[..., Any], name: str, hints: Mapping[str, Any], known: Sequence[str]) -> type[Options]:
     """Return the model of the options: the annotation of `options`, or one made of the other parameters."""
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():

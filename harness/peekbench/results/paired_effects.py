@@ -225,10 +225,8 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     groups, named = list(CONFIGURATION), varying
     if is_folded and wide["task"].nunique() > 1 and {*SIZES} & {*varying}:  # each official split has its own sizes
         groups, named = [*CONFIGURATION, "task"], [*(name for name in varying if name not in SIZES), "task"]
-    by_configuration = results.groupby(list(CONFIGURATION), dropna=False)
-    facts = by_configuration.agg(
-        largest=("num_scored", "max"), smallest=("num_scored", "min"), control=("control", "last")
-    )
+    every = results.groupby(list(CONFIGURATION), dropna=False)
+    facts = every.agg(largest=("num_scored", "max"), smallest=("num_scored", "min"), control=("control", "last"))
     known = {tuple(map(plain_cell, row[:4])): row[4:] for row in facts.reset_index().itertuples(index=False, name=None)}
     found = []
     for key, rows in wide.groupby(groups, sort=False, dropna=False):

@@ -157,7 +157,7 @@ def _suggest(written: Written, place: Place) -> str:
     """Return the remedy for an option that does not exist: the nearest one here or elsewhere, or all that are here."""
     *parent, unknown = place
     key = str(unknown)[:MAX_NAME].lower().replace("-", "_").replace(" ", "_")
-    options = dict.fromkeys(_iterate_options(written.model, written.value, written.locate))
+    options = dict.fromkeys(_walk_options(written.model, written.value, written.locate))
     here = [option for option in options if list(option[:-1]) == parent]
     elsewhere = sorted((option for option in options if option != place[: len(option)]), key=len)
     for choices, cutoff in ((here, SURE), (elsewhere, 1.0), (here, SIMILAR), (elsewhere, SURE)):
@@ -173,7 +173,7 @@ def _suggest(written: Written, place: Place) -> str:
     return "remove it: there are no options here"
 
 
-def _iterate_options(
+def _walk_options(
     model: type[BaseModel], value: Any, locate: Callable[[str], str], place: Place = ()
 ) -> Iterator[Place]:
     for name, setting in model.model_fields.items():
@@ -191,7 +191,7 @@ def _iterate_options(
                 written = {"use": setting.default, **written}
         for nested in _nested_models(annotation):
             for step, part in _list_parts(annotation, written):
-                yield from _iterate_options(nested, part, locate, (*place, name, *step))
+                yield from _walk_options(nested, part, locate, (*place, name, *step))
 
 
 def _list_parts(annotation: Any, value: Any) -> list[tuple[Place, Any]]:

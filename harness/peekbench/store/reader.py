@@ -365,9 +365,7 @@ class Store:
             scores=scores,
             labels=known,
             groups=groups,
-            are_equal=np.array(
-                [len(set(map(_predictions_of, same))) == 1 for same in zip(*by_arm.values(), strict=True)]
-            ),
+            are_equal=np.array([len(set(map(_parts_of, same))) == 1 for same in zip(*by_arm.values(), strict=True)]),
         )
 
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:
@@ -404,7 +402,7 @@ class Store:
         )
 
 
-def _predictions_of(row: Sequence[Any]) -> tuple[Any, ...]:
+def _parts_of(row: Sequence[Any]) -> tuple[Any, ...]:
     """Return a value that is equal for equal predictions of two arms; compressed answers may differ in form."""
     _, _, _, _, numbers, labels, answers, _ = row
     return numbers, labels, answers and zlib.decompress(answers)

@@ -131,9 +131,7 @@ def report_of_run(
                 {**session, "trials": size, "hosts": [host for host in hosts if host["session"] == number]}
                 for number, (session, size) in enumerate(zip(sessions, sizes, strict=True))
             ],
-            "repeats": [
-                {"method": trial.method, **trial.draw._asdict(), **asdict(repeat)} for trial, repeat in repeats
-            ],
+            "repeats": [{"method": trial.method, **trial.draw._asdict(), **asdict(again)} for trial, again in repeats],
         },
         methods=methods,
         extension=extension,

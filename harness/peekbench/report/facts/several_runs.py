@@ -100,9 +100,7 @@ def report_of_comparison(
     if len(runs) > 1:
         seen = Seen(read_looks(shared))
     columns_of_runs = (run.scores.table.columns for run in runs)
-    unit = next(
-        (columns for columns in columns_of_runs if columns.region is not None or columns.not_like_accuracy), None
-    )
+    unit = next((found for found in columns_of_runs if found.region is not None or found.not_like_accuracy), None)
     ranking = ask(find_analysis("ranking"), shared.drop(columns=RUN), seen, unit)
     for run in runs:
         rows_of_run = run.scores.complete[run.scores.complete["task"].isin(shared["task"])]

@@ -118,10 +118,10 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
 
 def _check_columns(names: Sequence[str]) -> Answer:
     """Return what to do about columns of the same scores: more subsamples would decide nothing."""
-    reason = (
-        f"The columns extra and test are equal in all trials of {name_methods(names)}: if one is a copy, correct it"
+    reason = f"The columns extra and test are equal in all trials of {name_methods(names)}: "
+    return Answer(
+        NEXT, "Check the table", f"{reason}if one is a copy, correct it; otherwise, the test texts had no effect."
     )
-    return Answer(NEXT, "Check the table", f"{reason}; otherwise, the test texts had no effect.")
 
 
 def _give_up(verdicts: Sequence[Verdict]) -> str:
