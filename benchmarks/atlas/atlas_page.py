@@ -26,10 +26,10 @@ REGION = 0.005
 """Half an accuracy point, the region of practical equivalence of `summary`."""
 LANGUAGE_MODELS = {
     "trained": "classification",
-    "gemma": "classification (Gemma 3 270M)",
-    "in context": "classification by prompts (Gemma 3 270M)",
-    "sums": "sums (Gemma 3 270M)",
-    BITS: "language modeling, bits per byte",
+    "gemma": "classification (Gemma)",
+    "in context": "prompts (Gemma)",
+    "sums": "sums (Gemma)",
+    BITS: "bits per byte",
 }
 """Sections and published tables that share the table of language models, and what their methods are scored on."""
 ADJUSTED = "95% intervals for new subsamples of these tasks, adjusted for all estimates."
@@ -53,8 +53,7 @@ def write_page(atlas: Atlas, official: Official, page: Path) -> None:
         "atlas": atlas, "sections": atlas.sections, "main": main, "all": judged, "chosen": chosen, "pairs": pairs,
         "official": facts, "biased_tasks": biased_tasks,
         "equivalent": [bias for bias in pairs(chosen) if bias.decision == "equivalent"],
-        "largest_average": max(chosen, key=lambda method: abs(method.bias.mean)),
-        "percent": percent, "words": atlas.sections["words"].of_state("judged"),
+        "percent": percent,
         "methods": methods_table, "controls": describe_controls,
         "language_models": find_language_models(atlas.sections),
         "language_models_table": language_models_table,

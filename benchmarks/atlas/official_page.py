@@ -119,16 +119,16 @@ class OfficialFacts:
             if not cells:
                 continue
             biases = [cell.bias.mean for cell in cells]
-            counts = ", ".join(str(self.count(decision, cells)) for decision in DECISIONS)
+            counts = "/".join(str(self.count(decision, cells)) for decision in DECISIONS)
             body.append([
                 name, *(f"{100 * fmean(values):.1f}" for values in _scores(cells)),
                 points(fmean(cell.boost for cell in cells)), points(fmean(biases)),
-                f"{points(min(biases))} to {points(max(biases))}", counts,
+                f"{points(min(biases))}, {points(max(biases))}", counts,
                 f"{fmean(cell.seconds for cell in cells):.1f}",
             ])  # fmt: skip
         headings = [
-            "method", "base", "usual", "to publish", "balanced", "boost", "bias", "of single sets",
-            "up, down, equivalent, undecided", "seconds",
+            "method", "base", "usual", "to publish", "balanced", "boost", "bias", "smallest, largest",
+            "up/down/equivalent/undecided", "seconds",
         ]  # fmt: skip
         return markdown(headings, body)
 

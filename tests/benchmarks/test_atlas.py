@@ -136,7 +136,7 @@ def test_language_models_share_a_table_with_unit_sizes_and_cost(
     base, seconds = section.methods[0].base, 1.5 * (results["method"] == "biased").sum()
     assert [[row[1], row[2], row[3], row[-1]] for row in cells if "biased" in row[0]] == [
         ["classification", "50, 200", f"{base:.1%}", "90.0"],
-        ["language modeling, bits per byte", "50, 200", f"{base:.4f}", "90.0"],
+        ["bits per byte", "50, 200", f"{base:.4f}", "90.0"],
         ["answers", "50, 200", f"{base:.1%}", f"{seconds / 60:.1f}"],
         ["answers", "50, 400", f"{base:.1%}", f"{seconds / 60:.1f}"],
     ]
