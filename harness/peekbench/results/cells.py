@@ -162,8 +162,8 @@ class CellReader:
     @property
     def is_of_texts(self) -> bool:
         """Whether each row is about a single text."""
-        is_answer = self.has_grades and bool(self.roles.arms) and self.roles.source("subsample") is None
-        return is_answer or self.roles.source(TEXT.name) is not None
+        is_named = {name: self.roles.source(name) is not None for name in ("subsample", "num_test", TEXT.name)}
+        return is_named[TEXT.name] or (self.has_grades and bool(self.roles.arms) and not any(is_named.values()))
 
     def _select_tasks(self, tasks: Collection[str]) -> None:
         """Leave out the rows of other tasks before their cells are checked."""
