@@ -67,7 +67,7 @@ class OfficialFacts:
         return fmean(cell.bias.decision.startswith("biased") for cell in cells)
 
     def decisions(self, spec: str, task: str, *methods: str) -> str:
-        """Return the verdicts on methods on one test set."""
+        """Return the verdicts on methods on one test set, in the order of the spec."""
         return ", ".join(cell.bias.decision for cell in self._choose(spec, methods) if cell.task == task)
 
     def count_state(self, spec: str, method: str, state: State) -> str:
